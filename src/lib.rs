@@ -1,0 +1,12 @@
+//! Tollgate
+#![forbid(unsafe_code)]
+#![allow(dead_code)] // SKELETON: removed once the layers above exist.
+
+mod store;
+mod time;
+mod transaction;
+mod value;
+
+pub use store::{Batch, Bytes, Direction, MemoryStore, Pair, Range, Store, StoreError};
+pub use time::{Clock, InvalidTime, ManualClock, SystemClock, Timestamp, parse_duration};
+pub use value::{InvalidValue, Map, Value};
