@@ -6,6 +6,8 @@
 
 pub(crate) mod key;
 mod memory;
+pub(crate) mod merge;
+pub(crate) mod overlay;
 
 pub use memory::MemoryStore;
 

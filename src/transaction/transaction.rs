@@ -1,0 +1,347 @@
+//! One transaction: its reads, its writes, and its commit.
+
+use std::collections::BTreeMap;
+use std::ops::Bound;
+use std::sync::Arc;
+
+use parking_lot::{ArcMutexGuard, RawMutex};
+
+use crate::store::overlay::{self, Overlay};
+use crate::store::{Bytes, Direction, Pair, Range, merge};
+use crate::time::Timestamp;
+
+use super::database::Shared;
+use super::version::Slot;
+use super::{Fault, Mode, Quota, Spent};
+
+/// Tries of one read against commits that keep changing it, before the whole transaction runs again.
+const READ_TRIES: usize = 64;
+
+/// A place in a transaction to roll back to.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Savepoint(usize);
+
+/// A commit that is published: visible to all, on disk or soon.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub(crate) struct Committed {
+    /// The commit to wait for; none when nothing was written.
+    pub(crate) number: Option<u64>,
+    /// Whether what was written asks to be on disk before its caller hears of it.
+    pub(crate) durable: bool,
+}
+
+/// One run over one consistent moment of the store. Dropping it rolls it back.
+pub(crate) struct Transaction {
+    shared: Arc<Shared>,
+    mode: Mode,
+    now: Timestamp,
+    quota: Quota,
+    left: Quota,
+    /// Every read so far is true at this commit.
+    version: u64,
+    reads: Vec<Slot>,
+    scans: Vec<Range>,
+    writes: BTreeMap<Bytes, Option<Bytes>>,
+    /// What each write replaced in `writes`, for rolling back to a savepoint.
+    undo: Vec<(Bytes, Option<Option<Bytes>>)>,
+    durable: bool,
+    /// The commit lock, when running alone.
+    alone: Option<ArcMutexGuard<RawMutex, ()>>,
+}
+
+impl Transaction {
+    pub(super) fn begin(shared: Arc<Shared>, mode: Mode, now: Timestamp, quota: Quota) -> Transaction {
+        let alone = (mode == Mode::Alone).then(|| shared.commit_lock.lock_arc());
+        Transaction {
+            version: shared.versions.clock(),
+            shared,
+            mode,
+            now,
+            quota,
+            left: quota,
+            reads: Vec::new(),
+            scans: Vec::new(),
+            writes: BTreeMap::new(),
+            undo: Vec::new(),
+            durable: false,
+            alone,
+        }
+    }
+
+    /// The one instant of this transaction.
+    pub(crate) fn now(&self) -> Timestamp {
+        self.now
+    }
+
+    /// Spends from the documents-read budget.
+    pub(crate) fn spend_reads(&mut self, documents: u64) -> Result<(), Fault> {
+        spend(&mut self.left.documents_read, documents, "documents read", self.quota.documents_read)
+    }
+
+    /// Spends from the documents-written budget.
+    pub(crate) fn spend_writes(&mut self, documents: u64) -> Result<(), Fault> {
+        spend(&mut self.left.documents_written, documents, "documents written", self.quota.documents_written)
+    }
+
+    /// The most bytes one document may take.
+    pub(crate) fn document_bytes(&self) -> u64 {
+        self.quota.document_bytes
+    }
+
+    /// Says that the caller should hear of the commit only when it is on disk.
+    pub(crate) fn require_durable(&mut self) {
+        self.durable = true;
+    }
+
+    /// Whether anything was written.
+    pub(crate) fn has_written(&self) -> bool {
+        !self.writes.is_empty()
+    }
+
+    /// What was written so far, in key order: a value, or a deletion.
+    pub(crate) fn written(&self) -> impl Iterator<Item = (&Bytes, Option<&Bytes>)> {
+        self.writes.iter().map(|(key, value)| (key, value.as_ref()))
+    }
+
+    /// The value at `key`, own writes included.
+    pub(crate) fn get(&mut self, key: &[u8]) -> Result<Option<Bytes>, Fault> {
+        if let Some(own) = self.writes.get(key) {
+            return Ok(own.clone());
+        }
+        let hash = overlay::hash(key);
+        let slot = Slot::of(hash);
+        for _ in 0..READ_TRIES {
+            // The word first, the layers after it: whoever wrote under this version did so into these layers.
+            let version = self.shared.versions.load(slot);
+            if version > self.version {
+                self.extend()?;
+                continue;
+            }
+            let value = self.read_layers(hash, key)?;
+            if self.shared.versions.unchanged(slot, version) {
+                if self.reads.last() != Some(&slot) {
+                    self.reads.push(slot);
+                }
+                return Ok(value);
+            }
+        }
+        Err(Fault::Clash)
+    }
+
+    fn read_layers(&self, hash: u64, key: &[u8]) -> Result<Option<Bytes>, Fault> {
+        let layers = self.shared.layers.load();
+        if let Some(value) = layers.active.get(hash, key) {
+            return Ok(value);
+        }
+        if let Some(value) = layers.frozen.as_ref().and_then(|frozen| frozen.get(hash, key)) {
+            return Ok(value);
+        }
+        Ok(self.shared.store().get(key)?)
+    }
+
+    /// The first `limit` rows of `range`, own writes included.
+    pub(crate) fn scan(&mut self, range: &Range, direction: Direction, limit: usize) -> Result<Vec<Pair>, Fault> {
+        if range.is_empty() || limit == 0 {
+            return Ok(Vec::new());
+        }
+        for _ in 0..READ_TRIES {
+            let mut rows = Vec::new();
+            self.scan_layers(range, direction, limit, &mut rows)?;
+            let seen = seen_part(range, direction, (rows.len() == limit).then(|| rows.last()).flatten());
+            if !self.shared.history.lock().wrote_into(&seen, self.version) {
+                if self.scans.last() != Some(&seen) {
+                    self.scans.push(seen);
+                }
+                return Ok(rows);
+            }
+            self.extend()?;
+            // The one who wrote may still be publishing.
+            std::thread::yield_now();
+        }
+        Err(Fault::Clash)
+    }
+
+    fn scan_layers(
+        &self,
+        range: &Range,
+        direction: Direction,
+        limit: usize,
+        rows: &mut Vec<Pair>,
+    ) -> Result<(), Fault> {
+        let layers = self.shared.layers.load_full();
+        let of_overlay = |overlay: Arc<Overlay>| -> merge::Page<'_> {
+            Box::new(move |range, limit, rows| {
+                overlay.scan(range, direction, limit, rows);
+                Ok(())
+            })
+        };
+        let mut sources: Vec<merge::Page<'_>> = Vec::with_capacity(4);
+        sources.push(Box::new(|range, limit, rows| {
+            self.scan_own(range, direction, limit, rows);
+            Ok(())
+        }));
+        sources.push(of_overlay(layers.active.clone()));
+        sources.extend(layers.frozen.clone().map(of_overlay));
+        sources.push(Box::new(|range, limit, rows| {
+            let mut pairs = Vec::new();
+            self.shared.store().scan(range, direction, limit, &mut pairs)?;
+            rows.extend(pairs.into_iter().map(|(key, value)| (key, Some(value))));
+            Ok(())
+        }));
+        Ok(merge::merge(sources, range, direction, limit, rows)?)
+    }
+
+    fn scan_own(&self, range: &Range, direction: Direction, limit: usize, rows: &mut Vec<merge::Layered>) {
+        if range.is_empty() {
+            return;
+        }
+        let bounds: (Bound<&[u8]>, Bound<&[u8]>) =
+            (range.low.as_ref().map(|key| &key[..]), range.high.as_ref().map(|key| &key[..]));
+        let own = self.writes.range::<[u8], _>(bounds).map(|(key, value)| (key.clone(), value.clone()));
+        match direction {
+            Direction::Ascending => rows.extend(own.take(limit)),
+            Direction::Descending => rows.extend(own.rev().take(limit)),
+        }
+    }
+
+    /// Moves this transaction's moment to the present, if everything it has read is still so.
+    fn extend(&mut self) -> Result<(), Fault> {
+        let clock = self.shared.versions.clock();
+        let stale = self.reads.iter().any(|slot| self.shared.versions.load(*slot) > self.version);
+        if stale || self.scans_changed() {
+            return Err(Fault::Clash);
+        }
+        self.version = clock;
+        Ok(())
+    }
+
+    fn scans_changed(&self) -> bool {
+        if self.scans.is_empty() {
+            return false;
+        }
+        let history = self.shared.history.lock();
+        self.scans.iter().any(|range| history.wrote_into(range, self.version))
+    }
+
+    /// Puts a value.
+    pub(crate) fn put(&mut self, key: &[u8], value: &[u8]) -> Result<(), Fault> {
+        let bytes = (key.len() + value.len()) as u64;
+        spend(&mut self.left.bytes_written, bytes, "bytes written", self.quota.bytes_written)?;
+        self.write(key, Some(value.into()))
+    }
+
+    /// Deletes a key; one that is not there is fine.
+    pub(crate) fn delete(&mut self, key: &[u8]) -> Result<(), Fault> {
+        self.write(key, None)
+    }
+
+    fn write(&mut self, key: &[u8], value: Option<Bytes>) -> Result<(), Fault> {
+        if self.mode == Mode::ReadOnly {
+            return Err(Fault::ReadOnly);
+        }
+        let key: Bytes = key.into();
+        let before = self.writes.insert(key.clone(), value);
+        self.undo.push((key, before));
+        Ok(())
+    }
+
+    /// Marks a place to roll back to.
+    pub(crate) fn savepoint(&self) -> Savepoint {
+        Savepoint(self.undo.len())
+    }
+
+    /// Undoes every write since `savepoint`. What was read stays read: the outcome may depend on it.
+    pub(crate) fn rollback_to(&mut self, savepoint: Savepoint) {
+        for (key, before) in self.undo.drain(savepoint.0.min(self.undo.len())..).rev() {
+            match before {
+                Some(value) => self.writes.insert(key, value),
+                None => self.writes.remove(&key),
+            };
+        }
+    }
+
+    /// Publishes the writes, all at once and after every earlier commit.
+    ///
+    /// Errors: a clash with another transaction, or a store that takes no more writes.
+    pub(crate) fn commit(mut self) -> Result<Committed, Fault> {
+        if self.writes.is_empty() {
+            return Ok(Committed { number: None, durable: false });
+        }
+        let shared = self.shared.clone();
+        shared.flushes.check()?;
+        let lock = match self.alone.take() {
+            Some(lock) => lock,
+            None => {
+                shared.await_room()?;
+                let lock = shared.commit_lock.lock_arc();
+                self.validate()?;
+                lock
+            }
+        };
+        let number = self.publish();
+        drop(lock);
+        Ok(Committed { number: Some(number), durable: self.durable })
+    }
+
+    /// Checks, under the commit lock, that nothing read has changed.
+    fn validate(&self) -> Result<(), Fault> {
+        let stale = self.reads.iter().any(|slot| self.shared.versions.load(*slot) > self.version);
+        if stale || self.scans_changed() { Err(Fault::Clash) } else { Ok(()) }
+    }
+
+    /// Makes the writes visible under the next commit number. Only under the commit lock.
+    ///
+    /// The order matters: words are marked before a row changes, so that no reader takes a half-published
+    /// commit for a whole one; the history knows the keys before a scan could meet them; the clock moves last.
+    fn publish(&mut self) -> u64 {
+        let shared = &self.shared;
+        let number = shared.versions.clock() + 1;
+        let writes = std::mem::take(&mut self.writes);
+        let hashes: Vec<u64> = writes.keys().map(|key| overlay::hash(key)).collect();
+        for hash in &hashes {
+            shared.versions.lock(Slot::of(*hash));
+        }
+        shared.history.lock().push(number, writes.keys());
+        let layers = shared.layers.load();
+        let first = layers.active.rows() == 0;
+        for ((key, value), hash) in writes.into_iter().zip(&hashes) {
+            layers.active.put(*hash, &key, value);
+        }
+        shared.versions.publish(number, hashes.iter().map(|hash| Slot::of(*hash)));
+        if first {
+            shared.flushes.dirty();
+        }
+        number
+    }
+}
+
+fn spend(left: &mut u64, amount: u64, what: &'static str, allowed: u64) -> Result<(), Fault> {
+    match left.checked_sub(amount) {
+        Some(rest) => {
+            *left = rest;
+            Ok(())
+        }
+        None => Err(Fault::Budget(Spent { what, allowed, hint: None })),
+    }
+}
+
+/// The part of `range` that a scan which stopped at `last` has looked at.
+fn seen_part(range: &Range, direction: Direction, last: Option<&Pair>) -> Range {
+    let mut seen = range.clone();
+    if let Some((key, _)) = last {
+        match direction {
+            Direction::Ascending => seen.high = Bound::Included(key.clone()),
+            Direction::Descending => seen.low = Bound::Included(key.clone()),
+        }
+    }
+    seen
+}
+
+#[cfg(test)]
+impl Transaction {
+    /// A transaction over `store` with no flusher behind it, for unit tests of the layers above.
+    pub(crate) fn over(store: Arc<dyn crate::store::Store>, now: Timestamp) -> Transaction {
+        Transaction::begin(Shared::of_test(store), Mode::Optimistic, now, Quota::default())
+    }
+}
