@@ -4,11 +4,17 @@
 //! order, and a flush after which all that was applied survives a crash. Transactions, versions and expiry
 //! are built above. The engine reads from many threads and writes from one.
 
+mod disk;
+mod journal;
 pub(crate) mod key;
 mod memory;
 pub(crate) mod merge;
 pub(crate) mod overlay;
+mod sled;
+#[cfg(test)]
+mod tests;
 
+pub(crate) use disk::DiskStore;
 pub use memory::MemoryStore;
 
 use std::ops::Bound;

@@ -1,0 +1,164 @@
+//! The sled tree: rows at rest. The only module that names sled.
+//!
+//! sled 0.34.7 is used by rules that were found by measurement: one tree; one writing thread; batches of at
+//! most [`BATCH_ROWS`] (larger mixed ones leak memory and disk); a flush after each batch (unpaced writing
+//! can deadlock inside sled); never its own transactions; no background flushing. Its `flush` on Linux ends in
+//! `sync_file_range`, which reaches neither the drive's cache nor the file's size, so [`SledStore::flush`]
+//! follows it with a sync of sled's files.
+
+use std::fs::{self, File};
+use std::ops::Bound;
+use std::panic::AssertUnwindSafe;
+use std::path::{Path, PathBuf};
+
+use super::{Batch, Direction, Pair, Range, Store, StoreError};
+
+/// The most rows in one batch given to sled.
+const BATCH_ROWS: usize = 200;
+
+/// What sled is told its cache may hold; it holds about five times as much.
+const CACHE_BYTES: u64 = 16 << 20;
+
+/// Rows in a sled tree. Its batches are atomic only up to [`BATCH_ROWS`]: the journal above makes them so.
+pub(super) struct SledStore {
+    path: PathBuf,
+    db: sled::Db,
+}
+
+impl SledStore {
+    /// Opens the tree in the folder `path`, or makes one.
+    pub(super) fn open(path: &Path) -> Result<SledStore, StoreError> {
+        remove_unfinished_snapshots(path)?;
+        let config = sled::Config::new().path(path).cache_capacity(CACHE_BYTES).flush_every_ms(None);
+        // On some damaged files sled panics where it should say so.
+        let opened = std::panic::catch_unwind(AssertUnwindSafe(|| config.open()));
+        let db = match opened {
+            Ok(Ok(db)) => db,
+            Ok(Err(cause)) => return Err(failure("opening", path, &cause)),
+            Err(_) => return Err(StoreError::Corrupt(format!("{} cannot be read by sled", path.display()))),
+        };
+        Ok(SledStore { path: path.to_owned(), db })
+    }
+
+    fn fail(&self, doing: &str) -> impl Fn(sled::Error) -> StoreError {
+        let (doing, path) = (doing.to_owned(), self.path.clone());
+        move |cause| failure(&doing, &path, &cause)
+    }
+}
+
+fn failure(doing: &str, path: &Path, cause: &sled::Error) -> StoreError {
+    match cause {
+        sled::Error::Corruption { .. } => StoreError::Corrupt(format!("{}: {cause}", path.display())),
+        _ => StoreError::io(format!("{doing} {}", path.display()), cause),
+    }
+}
+
+/// A full disk at opening leaves an empty `snap.*.generating`, which makes every later opening fail.
+fn remove_unfinished_snapshots(path: &Path) -> Result<(), StoreError> {
+    let Ok(entries) = fs::read_dir(path) else { return Ok(()) };
+    for entry in entries.flatten() {
+        let name = entry.file_name();
+        let name = name.to_string_lossy();
+        if name.starts_with("snap.") && name.ends_with(".generating") {
+            fs::remove_file(entry.path()).map_err(|cause| StoreError::io("removing an unfinished snapshot", cause))?;
+        }
+    }
+    Ok(())
+}
+
+impl Store for SledStore {
+    fn get(&self, key: &[u8]) -> Result<Option<super::Bytes>, StoreError> {
+        let value = self.db.get(key).map_err(self.fail("reading"))?;
+        Ok(value.map(|value| value.as_ref().into()))
+    }
+
+    fn scan(&self, range: &Range, direction: Direction, limit: usize, rows: &mut Vec<Pair>) -> Result<(), StoreError> {
+        if range.is_empty() {
+            return Ok(());
+        }
+        let bounds: (Bound<&[u8]>, Bound<&[u8]>) =
+            (range.low.as_ref().map(|key| &key[..]), range.high.as_ref().map(|key| &key[..]));
+        let mut pairs = self.db.range::<&[u8], _>(bounds);
+        for _ in 0..limit {
+            let next = match direction {
+                Direction::Ascending => pairs.next(),
+                Direction::Descending => pairs.next_back(),
+            };
+            let Some(pair) = next else { break };
+            let (key, value) = pair.map_err(self.fail("reading"))?;
+            rows.push((key.as_ref().into(), value.as_ref().into()));
+        }
+        Ok(())
+    }
+
+    fn apply(&self, batch: &Batch) -> Result<(), StoreError> {
+        for part in batch.chunks(BATCH_ROWS) {
+            let mut rows = sled::Batch::default();
+            for (key, value) in part {
+                match value {
+                    Some(value) => rows.insert(&key[..], &value[..]),
+                    None => rows.remove(&key[..]),
+                }
+            }
+            self.db.apply_batch(rows).map_err(self.fail("writing to"))?;
+            self.db.flush().map_err(self.fail("flushing"))?;
+        }
+        Ok(())
+    }
+
+    fn flush(&self) -> Result<(), StoreError> {
+        self.db.flush().map_err(self.fail("flushing"))?;
+        sync_folder(&self.path)
+    }
+
+    fn size_on_disk(&self) -> Result<u64, StoreError> {
+        folder_bytes(&self.path)
+    }
+}
+
+/// Syncs every file of a folder, the folders in it, and the folder itself, so that their names survive as well.
+pub(super) fn sync_folder(path: &Path) -> Result<(), StoreError> {
+    let fail = |cause: std::io::Error| StoreError::io(format!("syncing {}", path.display()), cause);
+    for entry in fs::read_dir(path).map_err(fail)? {
+        let entry = entry.map_err(fail)?;
+        if entry.file_type().map_err(fail)?.is_dir() {
+            sync_folder(&entry.path())?;
+        } else {
+            match File::open(entry.path()) {
+                Ok(file) => file.sync_data().map_err(fail)?,
+                // sled replaces its snapshots on threads of its own: one that has just gone needs no sync.
+                Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => {}
+                Err(cause) => return Err(fail(cause)),
+            }
+        }
+    }
+    File::open(path).and_then(|folder| folder.sync_all()).map_err(fail)
+}
+
+/// Bytes that the files of a folder take on disk.
+pub(super) fn folder_bytes(path: &Path) -> Result<u64, StoreError> {
+    let fail = |cause: std::io::Error| StoreError::io(format!("measuring {}", path.display()), cause);
+    let mut bytes = 0;
+    for entry in fs::read_dir(path).map_err(fail)? {
+        let entry = entry.map_err(fail)?;
+        match entry.metadata() {
+            Ok(meta) if meta.is_dir() => bytes += folder_bytes(&entry.path())?,
+            Ok(meta) => bytes += allocated_bytes(&meta),
+            Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => {}
+            Err(cause) => return Err(fail(cause)),
+        }
+    }
+    Ok(bytes)
+}
+
+/// sled's files have holes: what counts is the blocks they take, not how long they say they are.
+#[cfg(unix)]
+fn allocated_bytes(meta: &fs::Metadata) -> u64 {
+    use std::os::unix::fs::MetadataExt;
+    meta.blocks() * 512
+}
+
+#[cfg(not(unix))]
+fn allocated_bytes(meta: &fs::Metadata) -> u64 {
+    meta.len()
+}
