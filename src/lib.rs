@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 #![allow(dead_code)] // SKELETON: removed once the layers above exist.
 
+mod document;
 mod store;
 mod time;
 mod transaction;
