@@ -4,6 +4,7 @@
 
 mod error;
 mod outcome;
+mod document;
 mod store;
 mod time;
 mod transaction;
