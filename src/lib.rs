@@ -2,11 +2,16 @@
 #![forbid(unsafe_code)]
 #![allow(dead_code)] // SKELETON: removed once the layers above exist.
 
+mod bucket;
+mod limit;
 mod store;
 mod time;
 mod transaction;
 mod value;
 
+pub use limit::{
+    Cost, Decision, InvalidCost, InvalidKey, InvalidLimit, Key, KeyPart, Kind, Limit, Reason, Start, Violation,
+};
 pub use store::{Batch, Bytes, Direction, MemoryStore, Pair, Range, Store, StoreError};
 pub use time::{Clock, InvalidTime, ManualClock, SystemClock, Timestamp, parse_duration};
 pub use value::{InvalidValue, Map, Value};
