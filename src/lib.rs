@@ -2,21 +2,21 @@
 #![forbid(unsafe_code)]
 #![allow(dead_code)] // SKELETON: removed once the layers above exist.
 
-mod error;
-mod outcome;
-mod document;
 mod bucket;
+mod document;
+mod error;
 mod limit;
+mod outcome;
 mod store;
 mod time;
 mod transaction;
 mod value;
 
 pub use error::{Diagnostic, Error, Frame, Position, ScriptError, Severity};
-pub use outcome::{Outcome, Refusal, RefusalKind, Violation};
 pub use limit::{
     Cost, Decision, InvalidCost, InvalidKey, InvalidLimit, Key, KeyPart, Kind, Limit, Reason, Start, Violation,
 };
+pub use outcome::{Outcome, Refusal, RefusalKind};
 pub use store::{Batch, Bytes, Direction, MemoryStore, Pair, Range, Store, StoreError};
 pub use time::{Clock, InvalidTime, ManualClock, SystemClock, Timestamp, parse_duration};
 pub use value::{InvalidValue, Map, Value};

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::limit::Violation;
 use crate::value::{InvalidValue, Value};
 
 /// How a call ended: with a value, or with a refusal.
@@ -92,16 +93,6 @@ impl RefusalKind {
             RefusalKind::Aborted => "aborted",
         }
     }
-}
-
-/// A limit that refused, and its wait.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Violation {
-    /// The limit's name.
-    pub limit: String,
-    /// How long until this limit alone would allow; none when it never will.
-    pub retry_after: Option<Duration>,
 }
 
 impl Refusal {

@@ -252,7 +252,7 @@ fn state_of(row: &Row) -> Result<State, StoreError> {
 fn row_key(limit: &Limit, key: &Key) -> Result<Vec<u8>, Fault> {
     // Scripts and hosts are told at the door, with a better message; past it, a long key still never gets a bucket.
     if key.check().is_err() {
-        return Err(Fault::Budget(Spent { what: "bytes of a limit's key", allowed: MAX_KEY_BYTES as u64 }));
+        return Err(Fault::Budget(Spent { what: "bytes of a limit's key", allowed: MAX_KEY_BYTES as u64, hint: None }));
     }
     Ok(KeyBuffer::new(space::BUCKET).name(limit.name()).raw(key.encoded()).into_vec())
 }
