@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::store::StoreError;
-use crate::value::Value;
+use crate::value::{Map, Value};
 
 /// Why a call, a load or an open failed. Nothing was written.
 #[derive(Clone, Debug, PartialEq)]
@@ -41,6 +41,19 @@ pub enum Error {
     },
     /// The store failed or is damaged: see to the disk, then reopen.
     Storage(StoreError),
+    /// A document, filter or change that does not do, in a transaction of host code: correct it.
+    Data {
+        /// `unique_violation`, `bad_filter`, `bad_change`, `bad_document`, `too_large` or `not_found`.
+        code: &'static str,
+        /// What is wrong.
+        message: String,
+        /// The particulars, such as `index`, `value`, `id`.
+        data: Box<Map>,
+    },
+    /// A write through an engine that was opened to read only.
+    ReadOnly,
+    /// A release, document or other thing that is not there.
+    NotFound(String),
     /// A host setting makes no sense: correct the host.
     Config(String),
     /// The engine was closed.
@@ -200,7 +213,8 @@ impl fmt::Display for Error {
                 write!(f, "the store {path} is held by process {pid}: stop that process, or open another store")
             }
             Error::Storage(error) => write!(f, "{error}"),
-            Error::Config(message) => f.write_str(message),
+            Error::Data { message, .. } | Error::NotFound(message) | Error::Config(message) => f.write_str(message),
+            Error::ReadOnly => f.write_str("this was opened to read only: nothing can be written"),
             Error::Closed => f.write_str("the engine is closed"),
         }
     }
@@ -219,6 +233,9 @@ impl Error {
             Error::Compile(_) => "compile",
             Error::Busy { .. } => "busy",
             Error::Storage(_) => "storage",
+            Error::Data { code, .. } => code,
+            Error::ReadOnly => "read_only",
+            Error::NotFound(_) => "not_found",
             Error::Config(_) => "config",
             Error::Closed => "closed",
         }

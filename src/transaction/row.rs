@@ -123,6 +123,18 @@ impl Transaction {
         Ok(())
     }
 
+    /// Moves the expiry entry of a living row from `at` to the row's expiry.
+    pub(crate) fn move_expiry_entry(&mut self, key: &[u8], row: &Row, at: Timestamp) -> Result<(), Fault> {
+        self.delete(&key::expiry(at, key))?;
+        let Some(Expiry { expires_at, indexed_at }) = row.expiry else { return Ok(()) };
+        if indexed_at != at {
+            // A stray entry: the row's own is elsewhere.
+            return Ok(());
+        }
+        self.put(&key::expiry(expires_at, key), &[])?;
+        self.put(key, &encode(row.body(), Some(Expiry { expires_at, indexed_at: expires_at })))
+    }
+
     fn drop_entry(&mut self, indexed_at: Option<Timestamp>, key: &[u8]) -> Result<(), Fault> {
         match indexed_at {
             Some(at) => self.delete(&key::expiry(at, key)),

@@ -1,0 +1,139 @@
+//! What tools ask of an engine: what is loaded, what is stored, and its upkeep.
+
+use crate::bucket;
+use crate::document::catalogue;
+use crate::error::{Diagnostic, Error};
+use crate::limit::{Decision, Key, Limit};
+use crate::script::Procedure;
+use crate::time::Timestamp;
+
+use super::sweeper::{self, STEP_ROWS, SweepSummary};
+use super::{Engine, doctor};
+
+/// A live bucket of a limit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct BucketInfo {
+    /// The key it is of.
+    pub key: Key,
+    /// What a take of one token would be answered now.
+    pub decision: Decision,
+    /// Until when every take is refused, when it is blocked.
+    pub blocked_until: Option<Timestamp>,
+}
+
+impl Engine {
+    /// The procedures that are loaded, by name.
+    pub fn procedures(&self) -> Vec<Procedure> {
+        self.inner.loaded.load().program.procedures().to_vec()
+    }
+
+    /// The limits that the loaded files declare.
+    pub fn limits(&self) -> Vec<Limit> {
+        self.inner.loaded.load().program.limits().iter().map(|declared| declared.limit().clone()).collect()
+    }
+
+    /// The collections there are: declared by the loaded files, known to the store, or with documents.
+    pub fn collections(&self) -> Result<Vec<String>, Error> {
+        let mut names = self.repeat(true, catalogue::collections)?.0;
+        let loaded = self.inner.loaded.load();
+        names.extend(loaded.program.collections().iter().map(|declared| declared.spec.name.clone()));
+        names.sort_unstable();
+        names.dedup();
+        Ok(names)
+    }
+
+    /// The names that scripts may use besides procedures: constants and host functions, for completion.
+    pub fn names(&self) -> Vec<String> {
+        let program = self.inner.loaded.load().program.clone();
+        let mut names: Vec<String> = program.constants().chain(program.functions()).map(str::to_owned).collect();
+        names.sort_unstable();
+        names.dedup();
+        names
+    }
+
+    /// The text of the file that defines a procedure.
+    pub fn source_of(&self, procedure: &str) -> Option<String> {
+        let program = self.inner.loaded.load().program.clone();
+        let position = &program.procedure(procedure)?.position;
+        program.files().iter().find(|file| file.path == position.file).map(|file| file.text.to_string())
+    }
+
+    /// The stored release that is loaded, when one is.
+    pub fn release(&self) -> Option<u64> {
+        self.inner.loaded.load().release
+    }
+
+    /// What a person should look at in the loaded files.
+    pub fn warnings(&self) -> Vec<Diagnostic> {
+        self.inner.loaded.load().program.warnings().to_vec()
+    }
+
+    /// The live buckets of a declared limit in the order of their keys, the first `most` behind the key `after`.
+    ///
+    /// Errors: [`Error::NotFound`], when no loaded file declares the limit.
+    pub fn buckets(&self, limit: &str, after: Option<&Key>, most: usize) -> Result<Vec<BucketInfo>, Error> {
+        let limit = self.limit(limit)?;
+        let buckets = self.repeat(true, |tx| {
+            let listed = bucket::list(tx, limit.name(), after, most)?;
+            Ok(listed
+                .into_iter()
+                .map(|listed| BucketInfo {
+                    decision: bucket::look(tx, &limit, &listed),
+                    blocked_until: listed.state.blocked_until(tx.now()),
+                    key: listed.key,
+                })
+                .collect())
+        })?;
+        Ok(buckets.0)
+    }
+
+    /// The declared limit of this name.
+    ///
+    /// Errors: [`Error::NotFound`], naming those there are.
+    pub fn limit(&self, name: &str) -> Result<Limit, Error> {
+        let limits = self.limits();
+        limits.iter().find(|limit| limit.name() == name).cloned().ok_or_else(|| {
+            let known: Vec<&str> = limits.iter().map(Limit::name).collect();
+            Error::NotFound(match known.is_empty() {
+                true => format!("no limit is named `{name}`: the loaded files declare none"),
+                false => format!("no limit is named `{name}`: the loaded files declare {}", known.join(", ")),
+            })
+        })
+    }
+
+    /// Reclaims everything that has expired. It changes no answer, only space.
+    pub fn sweep(&self) -> Result<SweepSummary, Error> {
+        let mut total = SweepSummary::default();
+        loop {
+            let ((summary, more), _) = self.repeat(false, |tx| {
+                let mut summary = SweepSummary::default();
+                let more = sweeper::step(tx, &self.inner.catalogue, STEP_ROWS, &mut summary)?;
+                Ok((summary, more))
+            })?;
+            total.removed += summary.removed;
+            total.moved += summary.moved;
+            if !more {
+                return Ok(total);
+            }
+        }
+    }
+
+    /// Checks every invariant of the store and says what is wrong, one line each; an empty list is health.
+    pub fn doctor(&self) -> Result<Vec<String>, Error> {
+        let mut wrong = self.inner.database.store().verify()?;
+        wrong.extend(self.repeat(true, doctor::examine)?.0);
+        Ok(wrong)
+    }
+
+    /// Writes everything to disk and reclaims the space that the store can give back.
+    pub fn compact(&self) -> Result<(), Error> {
+        self.flush()?;
+        Ok(self.inner.database.store().compact()?)
+    }
+
+    /// Bytes that the store takes on disk; 0 when it is in memory.
+    pub fn size_on_disk(&self) -> Result<u64, Error> {
+        Ok(self.inner.database.store().size_on_disk()?)
+    }
+}
