@@ -4,6 +4,8 @@
 
 mod error;
 mod outcome;
+mod bucket;
+mod limit;
 mod store;
 mod time;
 mod transaction;
@@ -11,6 +13,9 @@ mod value;
 
 pub use error::{Diagnostic, Error, Frame, Position, ScriptError, Severity};
 pub use outcome::{Outcome, Refusal, RefusalKind, Violation};
+pub use limit::{
+    Cost, Decision, InvalidCost, InvalidKey, InvalidLimit, Key, KeyPart, Kind, Limit, Reason, Start, Violation,
+};
 pub use store::{Batch, Bytes, Direction, MemoryStore, Pair, Range, Store, StoreError};
 pub use time::{Clock, InvalidTime, ManualClock, SystemClock, Timestamp, parse_duration};
 pub use value::{InvalidValue, Map, Value};

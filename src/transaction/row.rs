@@ -86,7 +86,19 @@ impl Transaction {
 
     /// Puts a row and keeps its expiry entry right.
     pub(crate) fn put_row(&mut self, key: &[u8], body: &[u8], expires_at: Option<Timestamp>) -> Result<(), Fault> {
-        let indexed_at = self.get_any_row(key)?.and_then(|row| row.expiry).map(|expiry| expiry.indexed_at);
+        let before = self.get_any_row(key)?;
+        self.put_row_over(key, before.as_ref(), body, expires_at)
+    }
+
+    /// [`put_row`](Transaction::put_row) for who has just read the row that is there, expired or not: saves reading it again.
+    pub(crate) fn put_row_over(
+        &mut self,
+        key: &[u8],
+        before: Option<&Row>,
+        body: &[u8],
+        expires_at: Option<Timestamp>,
+    ) -> Result<(), Fault> {
+        let indexed_at = before.and_then(|row| row.expiry).map(|expiry| expiry.indexed_at);
         let expiry = match (expires_at, indexed_at) {
             (Some(expires_at), Some(indexed_at)) if indexed_at <= expires_at => Some(Expiry { expires_at, indexed_at }),
             (Some(expires_at), stale) => {

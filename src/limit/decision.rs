@@ -1,0 +1,129 @@
+//! A decision: the answer of a limit, or of several at once.
+
+use std::fmt;
+use std::sync::Arc;
+
+use serde::{Serialize, Serializer};
+
+use crate::time::Timestamp;
+use crate::value::{Map, Value};
+
+/// Why a take was refused, as a stable word.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum Reason {
+    /// It was not.
+    #[default]
+    None,
+    /// The last accepted take was too short a time ago.
+    Cooldown,
+    /// Too few tokens are there.
+    Limited,
+    /// The key is blocked.
+    Blocked,
+    /// The cost never fits; waiting does not help.
+    Never,
+}
+
+impl Reason {
+    /// The word: `""`, `"limited"`, `"cooldown"`, `"blocked"` or `"never"`.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Reason::None => "",
+            Reason::Limited => "limited",
+            Reason::Cooldown => "cooldown",
+            Reason::Blocked => "blocked",
+            Reason::Never => "never",
+        }
+    }
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl Serialize for Reason {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.as_str())
+    }
+}
+
+/// One limit that refused.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Violation {
+    /// The limit's name.
+    #[serde(serialize_with = "shared_text")]
+    pub name: Arc<str>,
+    /// Milliseconds until this limit alone would allow; 0 when it never will.
+    pub wait: i64,
+}
+
+/// What a limit answered. A refusal is an answer, not an error: look at it.
+///
+/// Of several limits at once, `limit`, `remaining`, `used` and `reset_at` are those of the tightest one: the
+/// one with the fewest tokens left, and of equals the first by name.
+#[must_use = "a decision that nobody looks at admits everything"]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Decision {
+    /// Whether it may be done.
+    pub allowed: bool,
+    /// Most tokens that can be there at once.
+    pub limit: i64,
+    /// Tokens left, from 0 to `limit`.
+    pub remaining: i64,
+    /// Tokens spent and not yet worn off, a started one counting whole; above `limit` where some are spent in advance.
+    pub used: i64,
+    /// Milliseconds until the same would be allowed for a lone caller; 0 when allowed, and when it never will be.
+    pub retry_after: i64,
+    /// When the bucket is full again.
+    pub reset_at: Timestamp,
+    /// Milliseconds to wait before doing reserved work.
+    pub delay: i64,
+    /// Why it was refused.
+    pub reason: Reason,
+    /// Every limit that refused, each with its wait.
+    pub violated: Vec<Violation>,
+    /// The shadow limits that would have refused.
+    #[serde(serialize_with = "shared_texts")]
+    pub would_refuse: Vec<Arc<str>>,
+    /// The name of the limit that the numbers are of.
+    #[serde(skip)]
+    pub name: Arc<str>,
+}
+
+impl Decision {
+    /// The decision as a map, every field of it always there.
+    pub fn to_value(&self) -> Value {
+        let violated = self.violated.iter().map(|violation| {
+            Value::Map(Map::from([
+                ("name".to_owned(), Value::from(&*violation.name)),
+                ("wait".to_owned(), Value::Int(violation.wait)),
+            ]))
+        });
+        let fields = [
+            ("allowed", Value::Bool(self.allowed)),
+            ("limit", Value::Int(self.limit)),
+            ("remaining", Value::Int(self.remaining)),
+            ("used", Value::Int(self.used)),
+            ("retry_after", Value::Int(self.retry_after)),
+            ("reset_at", Value::Int(self.reset_at.as_millis())),
+            ("delay", Value::Int(self.delay)),
+            ("reason", Value::from(self.reason.as_str())),
+            ("violated", Value::Array(violated.collect())),
+            ("would_refuse", Value::Array(self.would_refuse.iter().map(|name| Value::from(&**name)).collect())),
+        ];
+        Value::Map(fields.into_iter().map(|(name, value)| (name.to_owned(), value)).collect())
+    }
+}
+
+fn shared_text<S: Serializer>(text: &Arc<str>, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(text)
+}
+
+fn shared_texts<S: Serializer>(texts: &[Arc<str>], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_seq(texts.iter().map(|text| &**text))
+}

@@ -1,0 +1,96 @@
+//! A limit in words: `one every 200 ms, 10 at once; at most 15 in any 1 s`.
+
+use super::settings::{Kind, Settings, Start};
+
+/// What the limit admits, and the most of it in any span of one period.
+pub(super) fn describe(settings: &Settings) -> String {
+    let Settings { rate, period_ms, capacity, max_reserved, min_interval_ms, .. } = *settings;
+    let mut text = match settings.kind {
+        Kind::TokenBucket => {
+            let pace = if period_ms % rate == 0 {
+                format!("one every {}", span(period_ms / rate))
+            } else {
+                format!("{rate} every {}", span(period_ms))
+            };
+            format!("{pace}, {capacity} at once")
+        }
+        Kind::FixedWindow => {
+            let windows = match settings.start {
+                Start::First => "from the first take".to_owned(),
+                Start::Epoch => "on the grid of the epoch".to_owned(),
+                Start::Random => "on a grid of the key's own".to_owned(),
+                Start::At(instant) => format!("on the grid through {instant}"),
+            };
+            let mut text = format!("{rate} in each window of {}, {windows}", span(period_ms));
+            if capacity != rate {
+                text.push_str(&format!(", {capacity} at once"));
+            }
+            text
+        }
+    };
+    if min_interval_ms > 0 {
+        text.push_str(&format!(", {} apart", span(min_interval_ms)));
+    }
+    if max_reserved > 0 {
+        text.push_str(&format!(", {max_reserved} ahead"));
+    }
+    text.push_str(&format!("; at most {} in any {}", most_in_a_period(settings), span(period_ms)));
+    text
+}
+
+/// The most tokens admitted in any half-open span of one period, charges aside.
+fn most_in_a_period(settings: &Settings) -> i128 {
+    let (rate, capacity) = (i128::from(settings.rate), i128::from(settings.capacity));
+    let tokens = match settings.kind {
+        Kind::TokenBucket => capacity + rate,
+        // The take that opens a window lies a whole period before its edge, outside of a span across that edge.
+        Kind::FixedWindow if settings.start == Start::First => capacity - 1 + rate.min(capacity),
+        // A span across an edge meets what is there before it and what wears off at it.
+        Kind::FixedWindow => capacity + rate.min(capacity),
+    };
+    tokens + i128::from(settings.max_reserved)
+}
+
+/// A span in the largest unit of which it is at least two (one, for seconds) and a whole number.
+fn span(ms: i64) -> String {
+    for (unit, least, name) in [(86_400_000, 2, "d"), (3_600_000, 2, "h"), (60_000, 2, "min"), (1_000, 1, "s")] {
+        if ms % unit == 0 && ms / unit >= least {
+            return format!("{} {name}", ms / unit);
+        }
+    }
+    format!("{ms} ms")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn limits_in_words() {
+        let words = |kind, rate, ms, change: fn(&mut Settings)| {
+            let mut settings = Settings::new(kind, rate, ms);
+            change(&mut settings);
+            describe(&settings)
+        };
+        assert_eq!(
+            words(Kind::TokenBucket, 5, 1_000, |s| s.capacity = 5),
+            "one every 200 ms, 5 at once; at most 10 in any 1 s"
+        );
+        assert_eq!(
+            words(Kind::TokenBucket, 7, 60_000, |s| s.max_reserved = 3),
+            "7 every 60 s, 7 at once, 3 ahead; at most 17 in any 60 s"
+        );
+        assert_eq!(
+            words(Kind::FixedWindow, 10, 60_000, |s| s.start = Start::Epoch),
+            "10 in each window of 60 s, on the grid of the epoch; at most 20 in any 60 s"
+        );
+        assert_eq!(
+            words(Kind::FixedWindow, 5, 3_600_000, |s| s.min_interval_ms = 300_000),
+            "5 in each window of 60 min, from the first take, 5 min apart; at most 9 in any 60 min"
+        );
+        assert_eq!(
+            words(Kind::FixedWindow, 100, 86_400_000, |s| s.capacity = 150),
+            "100 in each window of 24 h, from the first take, 150 at once; at most 249 in any 24 h"
+        );
+    }
+}

@@ -1,0 +1,329 @@
+//! Settings: what a limit can be told, on which kind each option makes sense, and the bounds of it all.
+
+use std::fmt;
+use std::time::Duration;
+
+use crate::time::{Timestamp, format_duration_ms, parse_duration_ms};
+use crate::value::Value;
+
+/// The longest name of a limit, in bytes.
+pub(crate) const MAX_NAME_BYTES: usize = 128;
+
+/// The longest time a bucket may take to be full again from empty, in milliseconds: 73 million years. An instant
+/// up to the year 9999 plus this fits `i64`, so no wait of an admissible limit is ever rounded.
+pub(crate) const MAX_REFILL_MS: i64 = 1 << 61;
+
+/// How the spent tokens of a limit wear off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum Kind {
+    /// `rate` tokens per window of `period`.
+    FixedWindow,
+    /// `capacity` at once, refilled continuously.
+    TokenBucket,
+}
+
+impl Kind {
+    /// Every kind.
+    pub const ALL: [Kind; 2] = [Kind::FixedWindow, Kind::TokenBucket];
+
+    /// The name scripts declare it by.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Kind::FixedWindow => "fixed_window",
+            Kind::TokenBucket => "token_bucket",
+        }
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// Where the windows of a fixed window begin.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum Start {
+    /// A window opens with the first accepted take of a full bucket.
+    #[default]
+    First,
+    /// Windows lie on the grid through the Unix epoch.
+    Epoch,
+    /// Windows lie on a grid shifted by a stable hash of name and key, so that keys do not all reset together.
+    Random,
+    /// Windows lie on the grid through this instant, in both directions.
+    At(Timestamp),
+}
+
+impl fmt::Display for Start {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Start::First => f.write_str("first"),
+            Start::Epoch => f.write_str("epoch"),
+            Start::Random => f.write_str("random"),
+            Start::At(instant) => write!(f, "{}", instant.as_millis()),
+        }
+    }
+}
+
+/// What can be chained on a limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Choice {
+    Capacity,
+    MaxReserved,
+    MinInterval,
+    Start,
+    Durable,
+}
+
+impl Choice {
+    pub(crate) const ALL: [Choice; 5] =
+        [Choice::Capacity, Choice::MaxReserved, Choice::MinInterval, Choice::Start, Choice::Durable];
+
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Choice::Capacity => "capacity",
+            Choice::MaxReserved => "max_reserved",
+            Choice::MinInterval => "min_interval",
+            Choice::Start => "start",
+            Choice::Durable => "durable",
+        }
+    }
+
+    /// Why this choice makes no sense on `kind`: the one place that says which option goes with which kind.
+    const fn senseless_on(self, kind: Kind) -> Option<&'static str> {
+        match (self, kind) {
+            (Choice::Capacity | Choice::MaxReserved | Choice::MinInterval | Choice::Durable, _) => None,
+            (Choice::Start, Kind::FixedWindow) => None,
+            (Choice::Start, Kind::TokenBucket) => Some("which has no windows"),
+        }
+    }
+}
+
+/// Why a limit cannot be declared so.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("limit {limit:?}: {field} is {value}, {reason}")]
+#[non_exhaustive]
+pub struct InvalidLimit {
+    /// The name of the limit.
+    pub limit: String,
+    /// The setting that is wrong: `rate`, `period`, `capacity`, …
+    pub field: String,
+    /// Its value, as text.
+    pub value: String,
+    /// The bound it misses and what to do.
+    pub reason: String,
+}
+
+/// Everything about a limit but its name. Equal settings are the same declaration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct Settings {
+    pub(crate) kind: Kind,
+    /// Tokens a period, from 1 up.
+    pub(crate) rate: i64,
+    /// From 1 up.
+    pub(crate) period_ms: i64,
+    /// Most tokens that can be there at once, from 1 up.
+    pub(crate) capacity: i64,
+    /// How many tokens a reservation may go into the future, from 0 up.
+    pub(crate) max_reserved: i64,
+    /// Cooldown between two accepted takes; 0 when there is none.
+    pub(crate) min_interval_ms: i64,
+    pub(crate) start: Start,
+    pub(crate) durable: bool,
+}
+
+impl Settings {
+    pub(crate) fn new(kind: Kind, rate: i64, period_ms: i64) -> Settings {
+        Settings {
+            kind,
+            rate,
+            period_ms,
+            capacity: rate,
+            max_reserved: 0,
+            min_interval_ms: 0,
+            start: Start::First,
+            durable: false,
+        }
+    }
+
+    /// Milliseconds until a bucket with nothing left is full again.
+    pub(crate) fn full_refill_ms(&self) -> i64 {
+        clamp_i64(self.refill_ms(i128::from(self.capacity)))
+    }
+
+    /// Milliseconds until `tokens` spent tokens have worn off.
+    fn refill_ms(&self, tokens: i128) -> i128 {
+        let (rate, period) = (i128::from(self.rate), i128::from(self.period_ms));
+        match self.kind {
+            Kind::FixedWindow => div_ceil(tokens, rate).saturating_mul(period),
+            Kind::TokenBucket => div_ceil(tokens.saturating_mul(period), rate),
+        }
+    }
+
+    /// Refuses what can never admit anything, and what could not be counted exactly.
+    pub(crate) fn check(&self, limit: &str) -> Result<(), InvalidLimit> {
+        let refuse = |field: &str, value: &dyn fmt::Display, reason: &str| {
+            Err(invalid(limit, field, value.to_string(), reason.to_owned()))
+        };
+        if limit.is_empty() {
+            return refuse("name", &"\"\"", "must be 1 to 128 bytes long");
+        }
+        if limit.len() > MAX_NAME_BYTES {
+            return refuse("name", &format_args!("{} bytes long", limit.len()), "must be at most 128");
+        }
+        for (field, value) in [("rate", self.rate), ("capacity", self.capacity)] {
+            if value < 1 {
+                return refuse(field, &value, "must be at least 1");
+            }
+        }
+        if self.period_ms < 1 {
+            return refuse("period", &format_args!("{} ms", self.period_ms), "must be at least 1 ms");
+        }
+        if self.max_reserved < 0 {
+            return refuse("max_reserved", &self.max_reserved, "must be at least 0");
+        }
+        if self.min_interval_ms > MAX_REFILL_MS {
+            return refuse("min_interval", &format_args!("{} ms", self.min_interval_ms), "must be at most 2^61 ms");
+        }
+        let Some(ceiling) = self.capacity.checked_add(self.max_reserved) else {
+            return refuse("max_reserved", &self.max_reserved, "together with the capacity beyond 2^63 - 1; lower one");
+        };
+        if self.period_ms > MAX_REFILL_MS {
+            return refuse("period", &format_args!("{} ms", self.period_ms), "must be at most 2^61 ms");
+        }
+        if self.refill_ms(i128::from(ceiling)) > i128::from(MAX_REFILL_MS) {
+            let reason = "takes longer than 2^61 ms to wear off; lower it, or raise the rate";
+            return match self.max_reserved {
+                0 => refuse("capacity", &self.capacity, reason),
+                _ => refuse("capacity + max_reserved", &ceiling, reason),
+            };
+        }
+        Ok(())
+    }
+
+    /// These settings with one choice made, from a script's value. Checks sense and type, not yet bounds.
+    pub(crate) fn choose(mut self, limit: &str, option: &str, value: &Value) -> Result<Settings, InvalidLimit> {
+        let Some(choice) = Choice::ALL.into_iter().find(|choice| choice.name() == option) else {
+            let known = Choice::ALL.map(Choice::name).join(", ");
+            return Err(invalid(
+                limit,
+                "option",
+                format!("{option:?}"),
+                format!("which is unknown; there are {known}"),
+            ));
+        };
+        if let Some(why) = choice.senseless_on(self.kind) {
+            let reason = format!("which makes no sense on a {}, {why}; leave it out", self.kind);
+            return Err(invalid(limit, option, value.to_string(), reason));
+        }
+        match choice {
+            Choice::Capacity => self.capacity = count(limit, option, value)?,
+            Choice::MaxReserved => self.max_reserved = count(limit, option, value)?,
+            Choice::MinInterval => {
+                self.min_interval_ms = span_ms(limit, option, value)?;
+                if self.min_interval_ms < 1 {
+                    return Err(invalid(limit, option, value.to_string(), "must be at least 1 ms".into()));
+                }
+            }
+            Choice::Start => self.start = start(limit, value)?,
+            Choice::Durable => {
+                self.durable = match value {
+                    Value::Null => true,
+                    Value::Bool(durable) => *durable,
+                    other => return Err(invalid(limit, option, other.to_string(), "takes no argument".into())),
+                }
+            }
+        }
+        Ok(self)
+    }
+}
+
+pub(crate) fn invalid(limit: &str, field: &str, value: String, reason: String) -> InvalidLimit {
+    // A name far too long is the error itself; it need not be repeated in full.
+    let shown: String = limit.chars().take(MAX_NAME_BYTES).collect();
+    InvalidLimit { limit: shown, field: field.to_owned(), value, reason }
+}
+
+/// A whole number out of a script.
+pub(crate) fn count(limit: &str, field: &str, value: &Value) -> Result<i64, InvalidLimit> {
+    match value {
+        Value::Int(n) => Ok(*n),
+        Value::Float(_) => Err(invalid(limit, field, value.to_string(), "must be a whole number".into())),
+        other => {
+            let reason = format!("which is a {}, must be a whole number", other.type_name());
+            Err(invalid(limit, field, other.to_string(), reason))
+        }
+    }
+}
+
+/// Milliseconds out of a script: a whole number of them, or text with a unit.
+pub(crate) fn span_ms(limit: &str, field: &str, value: &Value) -> Result<i64, InvalidLimit> {
+    match value {
+        Value::Text(text) => {
+            parse_duration_ms(text).map_err(|why| invalid(limit, field, value.to_string(), format!("but {why}")))
+        }
+        Value::Int(ms) => Ok(*ms),
+        other => {
+            let reason = "must be whole milliseconds or text such as \"5m\"".into();
+            Err(invalid(limit, field, other.to_string(), reason))
+        }
+    }
+}
+
+/// Milliseconds of a `Duration`, which must be whole: what cannot be represented exactly is refused.
+pub(crate) fn whole_ms(limit: &str, field: &str, span: Duration) -> Result<i64, InvalidLimit> {
+    if !span.subsec_nanos().is_multiple_of(1_000_000) {
+        return Err(invalid(limit, field, format!("{span:?}"), "must be whole milliseconds".into()));
+    }
+    i64::try_from(span.as_millis())
+        .map_err(|_| invalid(limit, field, format!("{span:?}"), "must be at most 2^61 ms".into()))
+}
+
+fn start(limit: &str, value: &Value) -> Result<Start, InvalidLimit> {
+    match value {
+        Value::Int(ms) => Ok(Start::At(Timestamp::from_millis(*ms))),
+        Value::Text(text) if text == "first" => Ok(Start::First),
+        Value::Text(text) if text == "epoch" => Ok(Start::Epoch),
+        Value::Text(text) if text == "random" => Ok(Start::Random),
+        other => {
+            let reason = "must be \"first\", \"epoch\", \"random\" or an instant in ms".into();
+            Err(invalid(limit, "start", other.to_string(), reason))
+        }
+    }
+}
+
+/// `a / b` rounded up; `a` from 0 up, `b` from 1 up.
+pub(crate) fn div_ceil(a: i128, b: i128) -> i128 {
+    a / b + i128::from(a % b > 0)
+}
+
+/// The nearest `i64`.
+pub(crate) fn clamp_i64(n: i128) -> i64 {
+    n.clamp(i128::from(i64::MIN), i128::from(i64::MAX)) as i64
+}
+
+/// Every setting that is not its default, as one line for messages: `10 per 1m, capacity 20`.
+impl fmt::Display for Settings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {} per {}", self.kind, self.rate, format_duration_ms(self.period_ms))?;
+        if self.capacity != self.rate {
+            write!(f, ", capacity {}", self.capacity)?;
+        }
+        if self.max_reserved != 0 {
+            write!(f, ", max_reserved {}", self.max_reserved)?;
+        }
+        if self.min_interval_ms != 0 {
+            write!(f, ", min_interval {}", format_duration_ms(self.min_interval_ms))?;
+        }
+        if self.start != Start::First {
+            write!(f, ", start {}", self.start)?;
+        }
+        if self.durable {
+            f.write_str(", durable")?;
+        }
+        Ok(())
+    }
+}

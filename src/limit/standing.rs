@@ -1,0 +1,246 @@
+//! A bucket as it stands at one instant: what is spent by then, and the operations on it.
+//!
+//! The clock: a bucket's time never runs backwards by small steps. When the clock shows less than the last change,
+//! by up to one full-refill time, the bucket's time stands still; by more, the earlier reading was wrong, and
+//! everything remembered moves along to the new reading, levels kept.
+//!
+//! Changed settings: what was spent is kept, counted as the new settings count, from the last change on. The
+//! stored instant of expiry still holds, because at it the row is gone whether or not a sweeper ran.
+
+use std::sync::Arc;
+
+use crate::time::Timestamp;
+
+use super::decision::{Decision, Reason, Violation};
+use super::definition::Limit;
+use super::key::Key;
+use super::rule::{Rule, Spent};
+use super::settings::clamp_i64;
+use super::state::State;
+
+/// How far an operation may reach.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Mode {
+    /// Only what is there.
+    Take,
+    /// What will be there too, up to `max_reserved` tokens ahead.
+    Reserve,
+}
+
+/// Whether a cost fits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    Fits,
+    Refused {
+        reason: Reason,
+        /// Milliseconds until it fits; 0 when it never does.
+        wait: i64,
+    },
+}
+
+/// What becomes of the stored state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Change {
+    /// There is something to remember.
+    Put(State),
+    /// There is nothing to remember.
+    Forget,
+}
+
+/// One bucket at one instant.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Standing<'a> {
+    limit: &'a Limit,
+    rule: Rule,
+    /// What the clock shows.
+    now: i64,
+    /// The bucket's own time: `now`, or the last change where that is later.
+    at: i64,
+    spent: Option<Spent>,
+    last_take: Option<i64>,
+    blocked_until: Option<i64>,
+    /// When the stored row is gone, whatever these settings say; nothing once it is to be written anew.
+    gone_at: Option<i64>,
+    reanchored: bool,
+}
+
+impl<'a> Standing<'a> {
+    /// The bucket of `limit` and `key` at `now`, from what is stored.
+    pub(crate) fn new(limit: &'a Limit, key: &Key, state: Option<&State>, now: Timestamp) -> Standing<'a> {
+        let now = now.as_millis();
+        let settings = limit.settings();
+        let rule = Rule::of(limit, key);
+        // An expired state and an absent one are the same thing; another kind starts afresh.
+        let Some(state) = state.filter(|state| state.expires_at > now && state.kind == settings.kind) else {
+            return Standing {
+                limit,
+                rule,
+                now,
+                at: now,
+                spent: None,
+                last_take: None,
+                blocked_until: None,
+                gone_at: None,
+                reanchored: false,
+            };
+        };
+        let back = i128::from(state.at) - i128::from(now);
+        let reanchored = back > i128::from(settings.full_refill_ms());
+        let by = if reanchored { -back } else { 0 };
+        let moved = |instant: i64| clamp_i64(i128::from(instant).saturating_add(by));
+        let stored_at = moved(state.at);
+        let at = stored_at.max(now);
+        let spent = state
+            .spent
+            .map(|spent| spent.moved(by))
+            .and_then(|spent| rule.adapt(spent, state.capacity, settings.capacity))
+            .and_then(|spent| rule.wear(spent, stored_at, at));
+        Standing {
+            limit,
+            rule,
+            now,
+            at,
+            spent,
+            last_take: state.last_take.map(moved),
+            blocked_until: state.blocked_until.map(moved),
+            gone_at: Some(moved(state.expires_at)),
+            reanchored,
+        }
+    }
+
+    /// Whether the clock was put back so far that what is stored must move to it, even when a take is refused:
+    /// else a refusal, which writes nothing, would find the same future again for ever.
+    pub(crate) fn is_reanchored(&self) -> bool {
+        self.reanchored
+    }
+
+    /// Whether `tokens` fit. (More than `i64` happens when one bucket is named several times.)
+    pub(crate) fn verdict(&self, tokens: i128, mode: Mode) -> Verdict {
+        let settings = self.limit.settings();
+        let ceiling = i128::from(settings.capacity)
+            + match mode {
+                Mode::Take => 0,
+                Mode::Reserve => i128::from(settings.max_reserved),
+            };
+        if tokens > ceiling {
+            return Verdict::Refused { reason: Reason::Never, wait: 0 };
+        }
+        let clear = self.clears_at(clamp_i64(ceiling - tokens));
+        let cool = self.cool_at().unwrap_or(self.at);
+        let free = self.blocked_until.unwrap_or(self.at);
+        let reason = if free > self.at {
+            Reason::Blocked
+        } else if cool > clear {
+            Reason::Cooldown
+        } else {
+            Reason::Limited
+        };
+        match self.bounded(clear.max(cool).max(free)) {
+            until if until <= self.at => Verdict::Fits,
+            until => Verdict::Refused { reason, wait: until.saturating_sub(self.now) },
+        }
+    }
+
+    /// Spends `tokens`, asked or not. An accepted take starts the cooldown, a charge does not.
+    pub(crate) fn spend(&mut self, tokens: i64, accepted: bool) {
+        self.spent = self.rule.spend(self.spent, self.at, tokens);
+        if accepted && self.limit.settings().min_interval_ms > 0 {
+            self.last_take = Some(self.at);
+        }
+        self.gone_at = None;
+    }
+
+    /// Gives back `tokens`, never beyond full.
+    pub(crate) fn give(&mut self, tokens: i64) {
+        if let Some(spent) = self.spent {
+            self.spent = self.rule.give(spent, tokens);
+            self.gone_at = None;
+        }
+    }
+
+    /// Refuses everything for `span_ms` from now; this replaces an earlier block.
+    pub(crate) fn block(&mut self, span_ms: i64) {
+        self.blocked_until = Some(self.at.saturating_add(span_ms));
+        self.gone_at = None;
+    }
+
+    /// Ends a block.
+    pub(crate) fn unblock(&mut self) {
+        self.blocked_until = None;
+    }
+
+    /// When the block ends, while there is one.
+    pub(crate) fn blocked_until(&self) -> Option<Timestamp> {
+        self.blocked_until.filter(|until| *until > self.at).map(Timestamp::from_millis)
+    }
+
+    /// How long what has just been spent is ahead of what is there, in ms.
+    pub(crate) fn delay(&self) -> i64 {
+        match self.clears_at(self.limit.settings().capacity) {
+            until if until <= self.at => 0,
+            until => until.saturating_sub(self.now),
+        }
+    }
+
+    /// The answer: the numbers are those of the bucket as it stands now.
+    pub(crate) fn decision(&self, verdict: Verdict) -> Decision {
+        let capacity = self.limit.settings().capacity;
+        let used = self.spent.map_or(0, |spent| self.rule.used(&spent));
+        let full_at = match self.bounded(self.clears_at(0)) {
+            until if until <= self.at => self.now,
+            until => until,
+        };
+        let name = self.limit.shared_name();
+        let (reason, retry_after, violated) = match verdict {
+            Verdict::Fits => (Reason::None, 0, Vec::new()),
+            Verdict::Refused { reason, wait } => (reason, wait, vec![Violation { name: Arc::clone(name), wait }]),
+        };
+        Decision {
+            allowed: verdict == Verdict::Fits,
+            limit: capacity,
+            remaining: (capacity - used).max(0),
+            used,
+            retry_after,
+            reset_at: Timestamp::from_millis(full_at),
+            delay: 0,
+            reason,
+            violated,
+            would_refuse: Vec::new(),
+            name: Arc::clone(name),
+        }
+    }
+
+    /// What is to be stored of the bucket as it stands now.
+    pub(crate) fn change(&self) -> Change {
+        let settings = self.limit.settings();
+        let spent_until = self.spent.map(|spent| self.rule.over_at(&spent, self.at));
+        let over_at = [spent_until, self.cool_at(), self.blocked_until].into_iter().flatten().max();
+        match over_at.map(|over_at| self.bounded(over_at)) {
+            Some(expires_at) if expires_at > self.at => Change::Put(State {
+                kind: settings.kind,
+                at: self.at,
+                capacity: settings.capacity,
+                spent: self.spent,
+                last_take: self.last_take.filter(|_| self.cool_at().is_some_and(|cool| cool > self.at)),
+                blocked_until: self.blocked_until.filter(|until| *until > self.at),
+                expires_at,
+            }),
+            _ => Change::Forget,
+        }
+    }
+
+    /// When at most `allowance` tokens are left spent.
+    fn clears_at(&self, allowance: i64) -> i64 {
+        self.spent.map_or(self.at, |spent| self.rule.clears_at(&spent, self.at, allowance))
+    }
+
+    /// When the cooldown is over.
+    fn cool_at(&self) -> Option<i64> {
+        let interval = self.limit.settings().min_interval_ms;
+        self.last_take.filter(|_| interval > 0).map(|last| last.saturating_add(interval))
+    }
+
+    fn bounded(&self, instant: i64) -> i64 {
+        self.gone_at.map_or(instant, |gone_at| instant.min(gone_at))
+    }
+}
