@@ -6,6 +6,7 @@ mod error;
 mod outcome;
 mod bucket;
 mod limit;
+mod document;
 mod store;
 mod time;
 mod transaction;
