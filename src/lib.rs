@@ -3,10 +3,11 @@
 #![allow(dead_code)] // SKELETON: removed once the layers above exist.
 
 mod error;
-mod outcome;
 mod bucket;
-mod limit;
 mod document;
+mod limit;
+mod outcome;
+mod script;
 mod store;
 mod time;
 mod transaction;
@@ -15,7 +16,7 @@ mod value;
 pub use error::{Diagnostic, Error, Frame, Position, ScriptError, Severity};
 pub use outcome::{Outcome, Refusal, RefusalKind, Violation};
 pub use limit::{
-    Cost, Decision, InvalidCost, InvalidKey, InvalidLimit, Key, KeyPart, Kind, Limit, Reason, Start, Violation,
+    Cost, Decision, InvalidCost, InvalidKey, InvalidLimit, Key, KeyPart, Kind, Limit, Reason, Start,
 };
 pub use store::{Batch, Bytes, Direction, MemoryStore, Pair, Range, Store, StoreError};
 pub use time::{Clock, InvalidTime, ManualClock, SystemClock, Timestamp, parse_duration};
