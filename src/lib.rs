@@ -9,6 +9,11 @@ mod error;
 mod limit;
 mod outcome;
 mod release;
+mod error;
+mod bucket;
+mod document;
+mod limit;
+mod outcome;
 mod script;
 mod store;
 mod time;
@@ -20,7 +25,7 @@ pub use engine::{
 };
 pub use error::{Diagnostic, Error, Frame, Position, ScriptError, Severity};
 pub use limit::{
-    Cost, Decision, InvalidCost, InvalidKey, InvalidLimit, Key, KeyPart, Kind, Limit, Reason, Start, Violation,
+    Cost, Decision, InvalidCost, InvalidKey, InvalidLimit, Key, KeyPart, Kind, Limit, Reason, Start,
 };
 pub use outcome::{Outcome, Refusal, RefusalKind};
 pub use release::{Release, ReleaseFile};

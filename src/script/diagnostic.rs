@@ -1,0 +1,126 @@
+//! Diagnostics: faults of files, placed in their line and with a hint.
+
+use std::sync::Arc;
+
+use rhai::{LexError, ParseError, ParseErrorType};
+
+use crate::error::{Diagnostic, Position, Severity};
+
+use super::source::SourceFile;
+
+/// A fault at a place of a file.
+pub(super) fn at(file: &SourceFile, place: rhai::Position, code: &'static str, message: impl Into<String>) -> Diagnostic {
+    let position = position(&file.path, place);
+    let source_line = position.as_ref().and_then(|at| file.line(at.line)).map(str::to_owned);
+    Diagnostic { code, severity: Severity::Error, message: message.into(), position, source_line, hint: None }
+}
+
+/// The same, as something a person should look at.
+pub(super) fn warning(
+    file: &SourceFile,
+    place: rhai::Position,
+    code: &'static str,
+    message: impl Into<String>,
+) -> Diagnostic {
+    Diagnostic { severity: Severity::Warning, ..at(file, place, code, message) }
+}
+
+/// Adds a hint.
+pub(super) fn hinted(mut diagnostic: Diagnostic, hint: Option<impl Into<String>>) -> Diagnostic {
+    diagnostic.hint = hint.map(Into::into);
+    diagnostic
+}
+
+/// A place of the interpreter as ours; columns count from 1 there too, 0 is the start of a line.
+pub(super) fn position(path: &Arc<str>, place: rhai::Position) -> Option<Position> {
+    place.line().map(|line| Position { file: path.clone(), line, column: place.position().unwrap_or(1).max(1) })
+}
+
+/// A syntax error.
+pub(super) fn syntax(file: &SourceFile, error: &ParseError) -> Diagnostic {
+    let place = if error.1.is_none() { end_of(file) } else { error.1 };
+    let (code, message) = describe(&error.0);
+    let line = place.line().and_then(|number| file.line(number)).unwrap_or_default();
+    let before = place.line().and_then(|number| file.line(number.saturating_sub(1))).unwrap_or_default();
+    let column = place.position().unwrap_or(1).max(1);
+    let hint = hint(&error.0, line, before, column);
+    hinted(at(file, place, code, message), hint)
+}
+
+/// Where the text ends: the interpreter places "incomplete" nowhere.
+fn end_of(file: &SourceFile) -> rhai::Position {
+    let lines = file.text.lines().count().clamp(1, usize::from(u16::MAX)) as u16;
+    let last = file.text.lines().last().unwrap_or_default().chars().count();
+    rhai::Position::new(lines, (last + 1).min(usize::from(u16::MAX)) as u16)
+}
+
+fn describe(error: &ParseErrorType) -> (&'static str, String) {
+    use ParseErrorType as E;
+    let message = match error {
+        E::UnexpectedEOF => "the text ends too early".to_owned(),
+        E::VariableUndefined(name) => return ("unknown_variable", format!("there is no variable `{name}`")),
+        E::Reserved(word) => format!("`{word}` is a reserved word"),
+        E::BadInput(LexError::ImproperSymbol(_, text)) if !text.is_empty() => sentence(text),
+        E::MissingToken(token, why) => format!("expected `{token}` {why}"),
+        E::FnDuplicatedDefinition(name, _) => {
+            return ("duplicate_procedure", format!("`{name}` is defined twice in this file"));
+        }
+        E::AssignmentToConstant(name) => return ("constant", format!("`{name}` is a constant and cannot be assigned to")),
+        E::ExprTooDeep => return ("too_deep", "the expression is nested too deeply: give parts of it names".into()),
+        E::ModuleUndefined(name) => return ("unknown_module", format!("there is no module `{name}`")),
+        other => sentence(&other.to_string()),
+    };
+    ("syntax", message)
+}
+
+fn sentence(text: &str) -> String {
+    let mut chars = text.chars();
+    let first = chars.next().map(|c| c.to_lowercase().to_string()).unwrap_or_default();
+    format!("{first}{}", chars.as_str()).replace('\'', "`")
+}
+
+/// What to write instead, for what is written in another dialect.
+fn hint(error: &ParseErrorType, line: &str, before: &str, column: usize) -> Option<String> {
+    let words: Vec<&str> = line.split(|c: char| !c.is_alphanumeric() && c != '_' && c != '$').collect();
+    let first = words.iter().find(|word| !word.is_empty()).copied().unwrap_or_default();
+    if first == "proc" || before.trim_start().starts_with("proc ") {
+        return Some("write `fn` in place of `proc`".into());
+    }
+    if let Some(word) = ["abort", "deny", "print", "log"].iter().find(|word| {
+        words.contains(word) && line.split(**word).nth(1).is_some_and(|rest| rest.trim_start().starts_with(['"', '`']))
+    }) {
+        return Some(format!("write `{word}(\"text\")` with brackets"));
+    }
+    // `$inc` outside of a text.
+    let outside = line.split('"').step_by(2).collect::<String>();
+    if let Some(at) = outside.find('$') {
+        let name: String = outside[at + 1..].chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect();
+        if !name.is_empty() {
+            return Some(format!("write `\"${name}\"`: an operator is a key in quotes"));
+        }
+    }
+    if matches!(error, ParseErrorType::VariableUndefined(name) if name == "null" || name == "nil" || name == "None") {
+        return Some("write `()` for nothing".into());
+    }
+    let here: String = line.chars().take(column).collect();
+    let brace = here.rfind('{');
+    if let Some(brace) = brace
+        && !here[..brace].ends_with('#')
+        && here[brace + 1..].contains(':')
+    {
+        return Some("write a map as `#{ name: value }`".into());
+    }
+    if let ParseErrorType::Reserved(word) = error {
+        return Some(match word.as_str() {
+            "import" | "export" => "all files of the folder see each other's procedures without importing".into(),
+            "eval" => "text is never run as code".into(),
+            _ => "use another name".into(),
+        });
+    }
+    if matches!(error, ParseErrorType::UnexpectedEOF | ParseErrorType::MissingToken(..))
+        && line.contains("function ")
+    {
+        return Some("write `fn` in place of `function`".into());
+    }
+    None
+}

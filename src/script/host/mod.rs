@@ -1,0 +1,24 @@
+//! Host functions: what procedures can do besides thinking, by topic.
+
+use rhai::Module;
+
+mod caller;
+pub(super) mod collections;
+mod data;
+pub(super) mod limits;
+mod log;
+mod outcome;
+mod time;
+mod values;
+
+/// Registers all of them.
+pub(super) fn register(module: &mut Module) {
+    limits::register(module);
+    collections::register(module);
+    data::register(module);
+    time::register(module);
+    values::register(module);
+    caller::register(module);
+    log::register(module);
+    outcome::register(module);
+}

@@ -1,0 +1,451 @@
+//! A program: all procedure files of a folder, compiled together, immutable and shared.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use rhai::{AST, ASTNode, Dynamic, Engine, Expr, ImmutableString, Module, Scope, Shared, Stmt, StmtBlock};
+
+use crate::document::collection::CollectionSpec;
+use crate::error::{Diagnostic, Error, Position, Severity};
+
+use super::budget::Budget;
+use super::check::{self, Names, Places};
+use super::declare::{self, Declared};
+use super::diagnostic::{at, hinted, position, syntax};
+use super::failure;
+use super::host::collections::{self, CollectionValue};
+use super::host::limits::LimitValue;
+use super::known::Known;
+use super::natives::Natives;
+use super::procedure::Procedure;
+use super::rename::{self, Renaming};
+use super::source::SourceFile;
+use super::{sandbox, suggest};
+
+/// All procedure files of a folder, compiled.
+pub(crate) struct Program {
+    /// Tells programs apart where a thread keeps what belongs to one.
+    pub(super) id: u64,
+    pub(super) engine: Engine,
+    pub(super) library: Shared<Module>,
+    pub(super) compiled: Vec<Compiled>,
+    pub(super) known: Known,
+    /// Constants of all files by their plain names, the first file's first.
+    pub(super) constants: Vec<(ImmutableString, Dynamic)>,
+    procedures: Vec<Procedure>,
+    index: HashMap<String, usize>,
+    limits: Vec<DeclaredLimit>,
+    collections: Vec<DeclaredCollection>,
+    files: Vec<SourceFile>,
+    functions: HashMap<String, usize>,
+    warnings: Vec<Diagnostic>,
+    budget: Budget,
+}
+
+/// A limit that a file declares.
+#[derive(Clone, Debug)]
+pub(crate) struct DeclaredLimit {
+    pub(crate) limit: LimitValue,
+    pub(crate) position: Position,
+}
+
+/// A collection that files declare, of all of them together.
+#[derive(Clone, Debug)]
+pub(crate) struct DeclaredCollection {
+    pub(crate) spec: CollectionSpec,
+    /// Where it is declared first.
+    pub(crate) position: Position,
+}
+
+/// A procedure made ready to run: its body as one block over the scope that holds its arguments.
+pub(super) struct Compiled {
+    pub(super) body: Expr,
+    pub(super) parameters: Vec<ImmutableString>,
+    pub(super) path: Arc<str>,
+}
+
+/// A file after its first pass.
+struct Surveyed<'a> {
+    file: &'a SourceFile,
+    ast: AST,
+    constants: BTreeSet<String>,
+    privates: BTreeMap<String, BTreeSet<usize>>,
+}
+
+impl Program {
+    /// Compiles files together, all or none, within the bounds of `budget`.
+    ///
+    /// Errors: every fault of every file.
+    pub(crate) fn compile(files: Vec<SourceFile>, natives: &Natives, budget: &Budget) -> Result<Program, Vec<Diagnostic>> {
+        static NEXT: AtomicU64 = AtomicU64::new(1);
+        let mut engine = sandbox::engine(natives, budget);
+        let known = Known::of(&engine);
+        let renaming = rename::Shared::default();
+        rename::install(&mut engine, &renaming);
+        let mut faults = Vec::new();
+
+        let surveyed = survey(&mut engine, &files, &mut faults);
+        let (procedures, of_file) = name_procedures(&surveyed, &known, &mut faults);
+        let arities = procedures.iter().map(|p| (p.name.clone(), p.parameters.len())).collect();
+
+        let mut library = Module::new();
+        let mut functions = HashMap::new();
+        let mut bodies: HashMap<String, Compiled> = HashMap::new();
+        let mut own_constants: HashMap<String, Dynamic> = HashMap::new();
+        let mut constants: Vec<(ImmutableString, Dynamic)> = Vec::new();
+        let mut limits: Vec<DeclaredLimit> = Vec::new();
+        let mut collections: Vec<DeclaredCollection> = Vec::new();
+        for (number, one) in surveyed.iter().enumerate() {
+            let mut places = Places::new();
+            let before = errors(&faults);
+            let names =
+                Names { known: &known, constants: &one.constants, procedures: &arities, privates: &one.privates };
+            check::file(one.file, &one.ast, &names, &mut places, &mut faults);
+            check::file_level(one.file, &one.ast, &mut faults);
+            if errors(&faults) > before {
+                continue;
+            }
+            let Some(ast) = second_pass(&engine, &renaming, one, number, places, &mut faults) else { continue };
+            let Declared { constants: values, limits: of_limits, collections: of_collections } =
+                declare::run(&engine, &known, one.file, &ast, &mut faults);
+            for (limit, place) in of_limits {
+                declare_limit(&mut limits, limit, one.file, place, &mut faults);
+            }
+            for (collection, place) in of_collections {
+                declare_collection(&mut collections, collection, one.file, place, &mut faults);
+            }
+            for (name, value, _) in values {
+                own_constants.insert(rename::own(&name, number), value.clone());
+                if !constants.iter().any(|(other, _)| *other == name) {
+                    constants.push((name, value));
+                }
+            }
+            for definition in ast.iter_fn_def() {
+                functions.entry(definition.name.to_string()).or_insert(number);
+                library.set_script_fn(definition.clone());
+                let single = AST::new([], one_function(definition));
+                check::abort_after_take(one.file, rename::written(&definition.name), &single, &mut faults);
+                if of_file.get(definition.name.as_str()) == Some(&number) {
+                    bodies.insert(definition.name.to_string(), compiled(definition, &single, one.file));
+                }
+            }
+        }
+        if errors(&faults) > 0 {
+            faults.sort_by(|a, b| a.position.cmp(&b.position));
+            return Err(faults);
+        }
+
+        let library: Shared<Module> = library.into();
+        engine.register_global_module(library.clone());
+        resolve_constants(&mut engine, own_constants);
+        let index: HashMap<String, usize> =
+            procedures.iter().enumerate().map(|(place, p)| (p.name.clone(), place)).collect();
+        let compiled: Vec<Compiled> = procedures.iter().filter_map(|p| bodies.remove(&p.name)).collect();
+        debug_assert_eq!(compiled.len(), procedures.len(), "each procedure has a body");
+        Ok(Program {
+            id: NEXT.fetch_add(1, Ordering::Relaxed),
+            engine,
+            library,
+            compiled,
+            known,
+            constants,
+            procedures,
+            index,
+            limits,
+            collections,
+            functions,
+            files,
+            warnings: faults,
+            budget: budget.clone(),
+        })
+    }
+
+    /// The procedures, by name.
+    pub(crate) fn procedures(&self) -> &[Procedure] {
+        &self.procedures
+    }
+
+    /// The procedure of this name.
+    pub(crate) fn procedure(&self, name: &str) -> Option<&Procedure> {
+        self.index.get(name).and_then(|place| self.procedures.get(*place))
+    }
+
+    /// The limits that the files declare, by name.
+    pub(crate) fn limits(&self) -> &[DeclaredLimit] {
+        &self.limits
+    }
+
+    /// The collections that the files declare, by name.
+    pub(crate) fn collections(&self) -> &[DeclaredCollection] {
+        &self.collections
+    }
+
+    /// The constants that hold declared limits and other values, by their plain names.
+    pub(crate) fn constants(&self) -> impl Iterator<Item = &str> {
+        self.constants.iter().map(|(name, _)| name.as_str())
+    }
+
+    /// The names of all functions that a script may call, procedures not included.
+    pub(crate) fn functions(&self) -> impl Iterator<Item = &str> {
+        self.known.names()
+    }
+
+    /// What a person should look at.
+    pub(crate) fn warnings(&self) -> &[Diagnostic] {
+        &self.warnings
+    }
+
+    /// The files, in the order they were given.
+    pub(crate) fn files(&self) -> &[SourceFile] {
+        &self.files
+    }
+
+    /// The budget that was compiled in.
+    pub(crate) fn budget(&self) -> &Budget {
+        &self.budget
+    }
+
+    pub(super) fn place_of(&self, procedure: &str) -> Result<usize, Error> {
+        self.index.get(procedure).copied().ok_or_else(|| Error::UnknownProcedure {
+            name: procedure.to_owned(),
+            suggestion: suggest::nearest(procedure, self.procedures.iter().map(|p| p.name.as_str())).map(str::to_owned),
+        })
+    }
+
+    pub(super) fn line(&self, path: &str, line: usize) -> Option<&str> {
+        self.files.iter().find(|file| *file.path == *path).and_then(|file| file.line(line))
+    }
+}
+
+impl failure::Places for Program {
+    fn file_of(&self, function: &str) -> Option<Arc<str>> {
+        self.functions.get(function).and_then(|file| self.files.get(*file)).map(|file| file.path.clone())
+    }
+
+    fn line_of(&self, path: &str, line: usize) -> Option<String> {
+        self.line(path, line).map(str::to_owned)
+    }
+}
+
+impl std::fmt::Debug for Program {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Program").field("procedures", &self.procedures.len()).field("files", &self.files.len()).finish()
+    }
+}
+
+fn errors(faults: &[Diagnostic]) -> usize {
+    faults.iter().filter(|fault| fault.severity == Severity::Error).count()
+}
+
+/// The first pass: syntax, and what each file names.
+fn survey<'a>(engine: &mut Engine, files: &'a [SourceFile], faults: &mut Vec<Diagnostic>) -> Vec<Surveyed<'a>> {
+    // Constants are seen by functions only once the second pass knows them; until then any name will do.
+    engine.set_strict_variables(false);
+    let mut surveyed = Vec::new();
+    for file in files {
+        match engine.compile(&*file.text) {
+            Err(error) => faults.push(syntax(file, &error)),
+            Ok(ast) => {
+                let constants = ast
+                    .statements()
+                    .iter()
+                    .filter_map(|stmt| match stmt {
+                        Stmt::Var(variable, ..) => Some(variable.0.name.to_string()),
+                        _ => None,
+                    })
+                    .collect();
+                let mut privates: BTreeMap<String, BTreeSet<usize>> = BTreeMap::new();
+                for definition in ast.iter_fn_def() {
+                    if definition.access.is_private() {
+                        privates.entry(definition.name.to_string()).or_default().insert(definition.params.len());
+                    }
+                }
+                surveyed.push(Surveyed { file, ast, constants, privates });
+            }
+        }
+    }
+    engine.set_strict_variables(true);
+    surveyed
+}
+
+/// The procedures of all files in the order of their names, and the file of each.
+fn name_procedures(
+    surveyed: &[Surveyed],
+    known: &Known,
+    faults: &mut Vec<Diagnostic>,
+) -> (Vec<Procedure>, HashMap<String, usize>) {
+    let mut procedures: BTreeMap<String, Procedure> = BTreeMap::new();
+    let mut of_file = HashMap::new();
+    for (number, one) in surveyed.iter().enumerate() {
+        let mut definitions: Vec<_> = one.ast.iter_fn_def().collect();
+        definitions.sort_by_key(|definition| definition.body.start_position());
+        for definition in definitions {
+            let name = definition.name.as_str();
+            if !rhai::is_valid_identifier(name) {
+                continue; // a closure
+            }
+            let place = name_position(one.file, definition.body.start_position(), name);
+            if definition.this_type.is_some() {
+                let message = format!("`{name}` is a method of a type, and only functions can be procedures");
+                faults.push(at(one.file, place, "method", message));
+                continue;
+            }
+            if known.has(name, definition.params.len()) {
+                let message = format!("`{name}` would hide the host function of this name");
+                faults.push(hinted(at(one.file, place, "hides_host_function", message), Some("choose another name")));
+                continue;
+            }
+            if definition.access.is_private() {
+                continue;
+            }
+            let Some(position) = position(&one.file.path, place) else { continue };
+            if let Some(other) = procedures.get(name) {
+                let message = format!("`{name}` is defined twice: here and at {}", other.position);
+                let hint = "procedures of all files share one name space; make one `private` or rename it";
+                faults.push(hinted(at(one.file, place, "duplicate_procedure", message), Some(hint)));
+                continue;
+            }
+            let parameters = definition.params.iter().map(ImmutableString::as_str);
+            let comments = definition.comments.iter().map(|comment| comment.as_str());
+            let (procedure, wrong) = Procedure::new(name, parameters, comments, position);
+            faults.extend(wrong.into_iter().map(|message| at(one.file, place, "bad_param", message)));
+            procedures.insert(name.to_owned(), procedure);
+            of_file.insert(name.to_owned(), number);
+        }
+    }
+    (procedures.into_values().collect(), of_file)
+}
+
+/// Where the name of a function stands; the interpreter only keeps where its body begins.
+fn name_position(file: &SourceFile, body: rhai::Position, name: &str) -> rhai::Position {
+    let Some(line) = body.line() else { return body };
+    // The head may take several lines before the body's brace.
+    for number in (line.saturating_sub(32).max(1)..=line).rev() {
+        let text = file.line(number).unwrap_or_default();
+        let limit = if number == line { body.position().unwrap_or(usize::MAX) } else { usize::MAX };
+        for (at, _) in text.match_indices(name).collect::<Vec<_>>().into_iter().rev() {
+            let column = text[..at].chars().count() + 1;
+            let head = text[..at].trim_end();
+            let tail = text[at + name.len()..].chars().next();
+            if column <= limit && head.ends_with("fn") && !tail.is_some_and(|c| c.is_alphanumeric() || c == '_') {
+                let narrow = |n: usize| u16::try_from(n).unwrap_or(u16::MAX);
+                return rhai::Position::new(narrow(number), narrow(column));
+            }
+        }
+    }
+    body
+}
+
+/// The second pass: the file again, with its constants and private functions renamed.
+fn second_pass(
+    engine: &Engine,
+    renaming: &rename::Shared,
+    one: &Surveyed,
+    number: usize,
+    places: Places,
+    faults: &mut Vec<Diagnostic>,
+) -> Option<AST> {
+    let mut scope = Scope::new();
+    for name in &one.constants {
+        scope.push_constant_dynamic(rename::own(name, number), Dynamic::UNIT);
+    }
+    for name in one.privates.keys() {
+        // Private functions may be used as values, by their renamed names.
+        scope.push_constant_dynamic(rename::own(name, number), Dynamic::UNIT);
+    }
+    let privates = one.privates.keys().cloned().collect();
+    *renaming.lock() = Some(Renaming::new(places, privates, number));
+    let compiled = engine.compile_with_scope(&scope, &*one.file.text);
+    *renaming.lock() = None;
+    match compiled {
+        Ok(mut ast) => {
+            ast.set_source(&*one.file.path);
+            Some(ast)
+        }
+        Err(error) => {
+            let mut fault = syntax(one.file, &error);
+            fault.message = rename::plain(&fault.message);
+            faults.push(fault);
+            None
+        }
+    }
+}
+
+fn one_function(definition: &Shared<rhai::ScriptFuncDef>) -> Module {
+    let mut module = Module::new();
+    module.set_script_fn(definition.clone());
+    module
+}
+
+/// The body of a procedure as one block: evaluated directly, it needs no lookup and keeps the places of errors.
+fn compiled(definition: &Shared<rhai::ScriptFuncDef>, single: &AST, file: &SourceFile) -> Compiled {
+    let mut statements: Vec<Stmt> = Vec::new();
+    single.walk(&mut |path: &[ASTNode]| {
+        if let [ASTNode::Stmt(stmt)] = path {
+            statements.push((*stmt).clone());
+        }
+        true
+    });
+    let (start, end) = (definition.body.start_position(), definition.body.end_position());
+    Compiled {
+        body: Expr::Stmt(Box::new(StmtBlock::new(statements, start, end))),
+        parameters: definition.params.iter().cloned().collect(),
+        path: file.path.clone(),
+    }
+}
+
+/// Keeps a declared limit, unless another place declares the same name otherwise.
+fn declare_limit(
+    limits: &mut Vec<DeclaredLimit>,
+    limit: LimitValue,
+    file: &SourceFile,
+    place: rhai::Position,
+    faults: &mut Vec<Diagnostic>,
+) {
+    let Some(position) = position(&file.path, place) else { return };
+    match limits.binary_search_by(|other| other.limit.name().cmp(limit.name())) {
+        Err(at) => limits.insert(at, DeclaredLimit { limit, position }),
+        Ok(same) if limits[same].limit == limit => {}
+        Ok(other) => {
+            let other = &limits[other];
+            let message = format!(
+                "limit `{}` is declared twice with different settings: here and at {}",
+                limit.name(),
+                other.position
+            );
+            let hint = format!("there it is {}, here {}", other.limit.describe(), limit.describe());
+            faults.push(hinted(at(file, place, "bad_limit", message), Some(hint)));
+        }
+    }
+}
+
+/// Adds what is declared of a collection to what other places declare of it.
+fn declare_collection(
+    collections: &mut Vec<DeclaredCollection>,
+    CollectionValue(spec): CollectionValue,
+    file: &SourceFile,
+    place: rhai::Position,
+    faults: &mut Vec<Diagnostic>,
+) {
+    let Some(position) = position(&file.path, place) else { return };
+    match collections.binary_search_by(|other| other.spec.name.cmp(&spec.name)) {
+        Err(at) => collections.insert(at, DeclaredCollection { spec, position }),
+        Ok(other) => match collections::merged(collections[other].spec.clone(), &spec) {
+            Ok(merged) => collections[other].spec = merged,
+            Err(why) => {
+                let message = format!("{why}: here and at {}", collections[other].position);
+                faults.push(at(file, place, "bad_collection", message));
+            }
+        },
+    }
+}
+
+/// Lets functions see the constants of their files.
+fn resolve_constants(engine: &mut Engine, constants: HashMap<String, Dynamic>) {
+    #[allow(deprecated)] // Marked volatile, not deprecated; the version of the interpreter is pinned by the lock file.
+    engine.on_var(move |name, index, _| {
+        // Local variables are found by their index and never come further than this.
+        Ok(if index == 0 && rename::is_own(name) { constants.get(name).cloned() } else { None })
+    });
+}

@@ -1,0 +1,117 @@
+//! Renaming: a file's constants and private functions get names that no other file can say.
+//!
+//! The functions of all files live in one library. The name `LOGIN` of the third file becomes `LOGIN@3`
+//! while the file's tokens are read, at the places that the first pass found; `@` is no part of any name
+//! that a file can write, so nothing reaches another file's constants and helpers.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use rhai::{Engine, Token};
+
+use super::check::Places;
+
+/// Marks the number of the file in a renamed name.
+const MARK: char = '@';
+
+/// The name of a file's own thing.
+pub(super) fn own(name: &str, file: usize) -> String {
+    format!("{name}{MARK}{file}")
+}
+
+/// The name as the file wrote it.
+pub(super) fn written(name: &str) -> &str {
+    name.split(MARK).next().unwrap_or(name)
+}
+
+/// Whether the name was made here.
+pub(super) fn is_own(name: &str) -> bool {
+    name.contains(MARK)
+}
+
+/// A message with every renamed name as it was written.
+pub(super) fn plain(message: &str) -> String {
+    let mut out = String::with_capacity(message.len());
+    let mut rest = message;
+    while let Some(at) = rest.find(MARK) {
+        let (head, tail) = rest.split_at(at);
+        out.push_str(head);
+        let digits = tail[1..].bytes().take_while(u8::is_ascii_digit).count();
+        // Only a mark between a name and a number is ours; an address of mail in a message is not.
+        let ours = digits > 0
+            && head.ends_with(|c: char| c.is_alphanumeric() || c == '_')
+            && !tail[1 + digits..].starts_with(|c: char| c.is_alphanumeric() || c == '.');
+        if !ours {
+            out.push_str(&tail[..1 + digits]);
+        }
+        rest = &tail[1 + digits..];
+    }
+    out.push_str(rest);
+    out
+}
+
+/// What the token hook renames while a file is compiled; empty otherwise.
+#[derive(Default)]
+pub(super) struct Renaming {
+    places: Places,
+    privates: BTreeSet<String>,
+    file: usize,
+    before: Before,
+}
+
+/// The tokens before: the name after `private fn` is that of a private function.
+#[derive(Clone, Copy, Default, PartialEq)]
+enum Before {
+    #[default]
+    Other,
+    Private,
+    PrivateFn,
+}
+
+/// The hook's state, shared between the interpreter and the compiler of files.
+pub(super) type Shared = Arc<Mutex<Option<Renaming>>>;
+
+impl Renaming {
+    pub(super) fn new(places: Places, privates: BTreeSet<String>, file: usize) -> Renaming {
+        Renaming { places, privates, file, before: Before::Other }
+    }
+}
+
+/// Makes an interpreter rename tokens as `shared` says.
+pub(super) fn install(engine: &mut Engine, shared: &Shared) {
+    let shared = shared.clone();
+    #[allow(deprecated)] // Marked volatile, not deprecated; the version of the interpreter is pinned by the lock file.
+    engine.on_parse_token(move |token, position, _| {
+        let mut guard = shared.lock();
+        let Some(renaming) = guard.as_mut() else { return token };
+        let defines = renaming.before == Before::PrivateFn;
+        renaming.before = match (&token, renaming.before) {
+            (Token::Private, _) => Before::Private,
+            (Token::Fn, Before::Private) => Before::PrivateFn,
+            _ => Before::Other,
+        };
+        match &token {
+            Token::Identifier(name) => {
+                let place = (position.line().unwrap_or(0), position.position().unwrap_or(0));
+                if (defines && renaming.privates.contains(name.as_str())) || renaming.places.contains(&place) {
+                    return Token::Identifier(Box::new(own(name, renaming.file).into()));
+                }
+                token
+            }
+            _ => token,
+        }
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_show_names_as_written() {
+        assert_eq!(plain("no `LIMIT@3` in helper@12"), "no `LIMIT` in helper");
+        assert_eq!(plain("a@1b.com and ada@x.com, a@1.2.3.4"), "a@1b.com and ada@x.com, a@1.2.3.4");
+        assert_eq!(written("f@1"), "f");
+    }
+}
