@@ -6,26 +6,20 @@ mod bucket;
 mod document;
 mod engine;
 mod error;
+mod id;
 mod limit;
 mod outcome;
 mod release;
-mod error;
-mod bucket;
-mod document;
-mod limit;
-mod outcome;
 mod script;
 mod store;
 mod time;
 mod transaction;
 mod value;
 
-pub use engine::{
-    BucketInfo, CallOptions, Durability, Engine, EngineBuilder, Session, SweepSummary, Transaction,
-};
+pub use engine::{BucketInfo, CallOptions, Durability, Engine, EngineBuilder, Session, SweepSummary, Transaction};
 pub use error::{Diagnostic, Error, Frame, Position, ScriptError, Severity};
 pub use limit::{
-    Cost, Decision, InvalidCost, InvalidKey, InvalidLimit, Key, KeyPart, Kind, Limit, Reason, Start,
+    Cost, Decision, InvalidCost, InvalidKey, InvalidLimit, Key, KeyPart, Kind, Limit, Reason, Start, Violation,
 };
 pub use outcome::{Outcome, Refusal, RefusalKind};
 pub use release::{Release, ReleaseFile};

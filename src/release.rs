@@ -36,11 +36,7 @@ pub struct ReleaseFile {
 }
 
 /// Stores `files` as the next release.
-pub(crate) fn add(
-    tx: &mut Transaction,
-    files: Vec<ReleaseFile>,
-    rollback_of: Option<u64>,
-) -> Result<Release, Fault> {
+pub(crate) fn add(tx: &mut Transaction, files: Vec<ReleaseFile>, rollback_of: Option<u64>) -> Result<Release, Fault> {
     let number = current(tx)?.map_or(0, |release| release.number) + 1;
     let release = Release { number, at: tx.now(), hash: hash(&files), rollback_of, files };
     let mut body = Vec::new();

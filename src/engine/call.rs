@@ -103,7 +103,10 @@ impl Engine {
                 Ending::Fault(fault) => Err(fault),
             };
             let clashed = matches!(result, Err(Fault::Clash));
-            if clashes == 0 && !alone && let Some(contention) = contention {
+            if clashes == 0
+                && !alone
+                && let Some(contention) = contention
+            {
                 contention.record(clashed);
             }
             if clashed && clashes <= MOST_CLASHES {

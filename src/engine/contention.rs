@@ -26,8 +26,7 @@ pub(super) struct Contention {
 impl Contention {
     /// Whether the next call should run alone.
     pub(super) fn starts_alone(&self) -> bool {
-        self.share.load(Ordering::Relaxed) > HALF
-            && !self.calls.fetch_add(1, Ordering::Relaxed).is_multiple_of(PROBE)
+        self.share.load(Ordering::Relaxed) > HALF && !self.calls.fetch_add(1, Ordering::Relaxed).is_multiple_of(PROBE)
     }
 
     /// Records how a first run beside others ended.

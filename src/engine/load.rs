@@ -107,7 +107,9 @@ impl Engine {
         let number = match number {
             Some(number) => number,
             None if current < 2 => {
-                return Err(Error::NotFound("there is no earlier release to go back to: `tollgate releases` lists them".into()));
+                return Err(Error::NotFound(
+                    "there is no earlier release to go back to: `tollgate releases` lists them".into(),
+                ));
             }
             None => current - 1,
         };
@@ -117,11 +119,10 @@ impl Engine {
     }
 
     fn store_release(&self, files: Vec<SourceFile>, rollback_of: Option<u64>) -> Result<Release, Error> {
-        let program = Program::compile(files.clone(), &self.inner.natives, &self.inner.budget).map_err(Error::Compile)?;
-        let rows: Vec<ReleaseFile> = files
-            .iter()
-            .map(|file| ReleaseFile { path: file.path.to_string(), text: file.text.to_string() })
-            .collect();
+        let program =
+            Program::compile(files.clone(), &self.inner.natives, &self.inner.budget).map_err(Error::Compile)?;
+        let rows: Vec<ReleaseFile> =
+            files.iter().map(|file| ReleaseFile { path: file.path.to_string(), text: file.text.to_string() }).collect();
         self.declare(&program)?;
         let release = self.write_rows(true, |tx| Ok(release::add(tx, rows.clone(), rollback_of)?))?;
         *self.inner.source.lock() = Source::Release;
@@ -147,7 +148,8 @@ impl Engine {
             for work in undeclared {
                 let mut refused: Option<Diagnostic> = None;
                 loop {
-                    let step = self.write_rows(false, |tx| build::build_step(tx, collection, &work, build::MOST_ROWS))?;
+                    let step =
+                        self.write_rows(false, |tx| build::build_step(tx, collection, &work, build::MOST_ROWS))?;
                     match step {
                         Progress::Working { done } => {
                             (self.inner.on_progress)(&format!("building {collection}"), done, 0);
@@ -159,7 +161,9 @@ impl Engine {
                                 severity: Severity::Error,
                                 message: why.message,
                                 position: Some(declared.position.clone()),
-                                source_line: program.line(&declared.position.file, declared.position.line).map(str::to_owned),
+                                source_line: program
+                                    .line(&declared.position.file, declared.position.line)
+                                    .map(str::to_owned),
                                 hint: None,
                             });
                         }
@@ -173,7 +177,10 @@ impl Engine {
         Ok(())
     }
 
-    fn read_rows<T>(&self, read: impl Fn(&mut Transaction) -> Result<T, crate::transaction::Fault>) -> Result<T, Error> {
+    fn read_rows<T>(
+        &self,
+        read: impl Fn(&mut Transaction) -> Result<T, crate::transaction::Fault>,
+    ) -> Result<T, Error> {
         self.repeat(true, |tx| Ok(read(tx)?)).map(|(value, _)| value)
     }
 
@@ -222,7 +229,10 @@ impl Engine {
 
 fn read_folder(folder: &Path) -> Result<Vec<SourceFile>, Error> {
     if !folder.is_dir() {
-        return Err(Error::NotFound(format!("there is no folder {}: name the folder of the procedures", folder.display())));
+        return Err(Error::NotFound(format!(
+            "there is no folder {}: name the folder of the procedures",
+            folder.display()
+        )));
     }
     SourceFile::read_folder(folder).map_err(Error::Compile)
 }

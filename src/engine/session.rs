@@ -120,8 +120,7 @@ impl Session {
 
     fn run(&mut self, transaction: Transaction, seed: [u8; 32], input: &str) -> (Ending, Box<Call>) {
         let inner = &self.engine.inner;
-        let call =
-            Call::new(transaction, inner.catalogue.clone(), self.caller.clone(), seed, inner.budget.clone());
+        let call = Call::new(transaction, inner.catalogue.clone(), self.caller.clone(), seed, inner.budget.clone());
         let finished = self.program.eval(input, &self.name, &mut self.variables, call);
         (finished.ending, finished.call)
     }

@@ -30,7 +30,7 @@ impl Engine {
 
     /// The limits that the loaded files declare.
     pub fn limits(&self) -> Vec<Limit> {
-        self.inner.loaded.load().program.limits().iter().map(|declared| declared.limit().clone()).collect()
+        self.inner.loaded.load().program.limits().iter().map(|declared| declared.limit.0.clone()).collect()
     }
 
     /// The collections there are: declared by the loaded files, known to the store, or with documents.
@@ -80,7 +80,7 @@ impl Engine {
                 .into_iter()
                 .map(|listed| BucketInfo {
                     decision: bucket::look(tx, &limit, &listed),
-                    blocked_until: listed.state.blocked_until(tx.now()),
+                    blocked_until: listed.state.blocked_until.map(Timestamp::from_millis),
                     key: listed.key,
                 })
                 .collect())

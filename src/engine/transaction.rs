@@ -9,6 +9,7 @@ use crate::document::filter::Filter;
 use crate::document::options::FindOptions;
 use crate::document::{find, write};
 use crate::error::{Error, ScriptError};
+use crate::id::new_id;
 use crate::limit::{Cost, Decision, Key, Limit};
 use crate::time::Timestamp;
 use crate::transaction::{self, Fault, Mode};
@@ -18,6 +19,9 @@ use super::contention::MOST_CLASHES;
 use super::{Engine, fault_error};
 
 use std::sync::Arc;
+
+use rand_chacha::ChaCha12Rng;
+use rand_chacha::rand_core::SeedableRng;
 
 /// What a closure given to [`Engine::transaction`] works with: limits and documents, all or nothing.
 ///
@@ -39,8 +43,8 @@ use std::sync::Arc;
 pub struct Transaction<'a> {
     inner: &'a mut transaction::Transaction,
     catalogue: &'a Catalogue,
-    seed: [u8; 32],
-    ids: u64,
+    /// For new ids, the same in every run of the closure.
+    random: ChaCha12Rng,
     /// What ended the transaction below; looked at first, whatever the closure made of it.
     fault: Option<Fault>,
 }
@@ -77,7 +81,12 @@ impl Engine {
                 false => inner.mode(clashes, false),
             };
             let mut below = inner.database.begin(mode, now, transaction::Quota::UNLIMITED);
-            let mut tx = Transaction { inner: &mut below, catalogue: &inner.catalogue, seed, ids: 0, fault: None };
+            let mut tx = Transaction {
+                inner: &mut below,
+                catalogue: &inner.catalogue,
+                random: ChaCha12Rng::from_seed(seed),
+                fault: None,
+            };
             let result = run(&mut tx);
             let ended = match (tx.fault.take(), result) {
                 (Some(fault), _) => Err(fault),
@@ -169,10 +178,7 @@ impl Transaction<'_> {
         self.settle(result)
     }
 
-    fn demands<'l>(
-        &mut self,
-        demands: impl IntoIterator<Item = (&'l Limit, Key, i64)>,
-    ) -> Result<Vec<Demand>, Error> {
+    fn demands<'l>(&mut self, demands: impl IntoIterator<Item = (&'l Limit, Key, i64)>) -> Result<Vec<Demand>, Error> {
         let demand = |(limit, key, cost): (&Limit, Key, i64)| {
             Ok(Demand { limit: limit.clone(), key: checked(key)?, cost: cost_of(cost)? })
         };
@@ -274,13 +280,10 @@ impl Transaction<'_> {
         collection: &str,
         operation: impl FnOnce(&mut transaction::Transaction, &Collection, write::NewId<'_>) -> Result<T, DocumentError>,
     ) -> Result<T, Error> {
-        let (seed, mut ids, now) = (self.seed, self.ids, self.now());
-        let mut new_id = || {
-            ids += 1;
-            crate::script::new_id(now, seed, ids)
-        };
+        let (now, mut random) = (self.now(), self.random.clone());
+        let mut new_id = || new_id(now, &mut random);
         let result = self.on_documents(collection, |tx, collection| operation(tx, collection, &mut new_id));
-        self.ids = ids;
+        self.random = random;
         result
     }
 

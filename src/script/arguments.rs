@@ -11,7 +11,7 @@ use super::suggest;
 
 /// What a caller hands to a procedure.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Arguments {
+pub enum Arguments {
     /// One for each parameter, in their order.
     Positional(Vec<Value>),
     /// By the names of the parameters.

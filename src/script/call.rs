@@ -68,7 +68,10 @@ pub(crate) struct Call {
 pub(super) enum End {
     Refused(Refusal),
     /// A budget, what it allowed, and where, as far as it is known.
-    Spent { message: String, position: Position },
+    Spent {
+        message: String,
+        position: Position,
+    },
     Fault(Fault),
 }
 
@@ -84,7 +87,18 @@ impl Call {
         budget: Budget,
     ) -> Box<Call> {
         let deadline = Deadline::after(budget.time);
-        Box::new(Call { transaction, catalogue, caller, seed, budget, log: Vec::new(), deadline, random: None, end: None, attempts: 0 })
+        Box::new(Call {
+            transaction,
+            catalogue,
+            caller,
+            seed,
+            budget,
+            log: Vec::new(),
+            deadline,
+            random: None,
+            end: None,
+            attempts: 0,
+        })
     }
 
     /// Lowers the deadline to one that the caller has.
@@ -258,7 +272,8 @@ pub(super) fn with<T>(
             Err(Raised::new("file_level", message).into_error(position))
         }
         Current::Nothing => {
-            Err(Raised::new("no_call", format!("`{}` was used outside of a call", context.fn_name())).into_error(position))
+            Err(Raised::new("no_call", format!("`{}` was used outside of a call", context.fn_name()))
+                .into_error(position))
         }
     }
 }

@@ -111,8 +111,7 @@ fn describe(error: EvalAltResult, program: &Program) -> Described {
 fn describe_with(mut error: EvalAltResult, depth: usize, text: usize, array: usize, map: usize) -> Described {
     use EvalAltResult as E;
     let script = |message: String| Described { code: "script".into(), message, ..Described::default() };
-    let budget =
-        |message: String| Described { code: "budget".into(), message, budget: true, ..Described::default() };
+    let budget = |message: String| Described { code: "budget".into(), message, budget: true, ..Described::default() };
     match error {
         E::ErrorRuntime(value, _) => thrown(&value),
         E::ErrorTerminated(..) => budget("the call was stopped".into()),
@@ -132,7 +131,9 @@ fn describe_with(mut error: EvalAltResult, depth: usize, text: usize, array: usi
         }
         E::ErrorFunctionNotFound(signature, _) => not_found(&signature),
         E::ErrorPropertyNotFound(name, _) => Described {
-            hint: Some(format!("use `.get(\"{name}\")`, which gives `()`, or `\"{name}\" in map` when it may be missing")),
+            hint: Some(format!(
+                "use `.get(\"{name}\")`, which gives `()`, or `\"{name}\" in map` when it may be missing"
+            )),
             ..script(format!("the map has no property `{name}`"))
         },
         E::ErrorIndexNotFound(name, _) => script(format!("there is nothing under `{name}`")),
@@ -166,7 +167,11 @@ fn thrown(value: &rhai::Dynamic) -> Described {
     let value = match convert::from_dynamic(value) {
         Ok(value) => value,
         Err(why) => {
-            return Described { code: "script".into(), message: format!("what was thrown is not data: {why}"), ..Described::default() };
+            return Described {
+                code: "script".into(),
+                message: format!("what was thrown is not data: {why}"),
+                ..Described::default()
+            };
         }
     };
     let text = |name: &str| value.get(name).and_then(Value::as_str).map(str::to_owned);
@@ -207,13 +212,7 @@ fn not_found(signature: &str) -> Described {
         (_, []) => (format!("there is no function `{name}`"), None),
         (_, types) => (format!("`{name}` cannot take ({})", types.join(", ")), None),
     };
-    Described {
-        code: "script".into(),
-        message,
-        hint,
-        unknown_function: Some(name.to_owned()),
-        ..Described::default()
-    }
+    Described { code: "script".into(), message, hint, unknown_function: Some(name.to_owned()), ..Described::default() }
 }
 
 /// A thrown map's entries that are not its code and message: the data of an outcome.

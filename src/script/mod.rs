@@ -36,12 +36,13 @@ mod suggest;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use arguments::Arguments;
-pub(crate) use budget::Budget;
-pub(crate) use call::{Autocommit, Call, Level, LogLine};
+pub use arguments::Arguments;
+pub use budget::Budget;
+pub(crate) use call::{Autocommit, Call};
+pub use call::{Level, LogLine};
 pub(crate) use ending::{Ending, Finished};
 pub(crate) use natives::Natives;
-pub(crate) use procedure::{Parameter, ParameterKind, Procedure};
+pub use procedure::{Parameter, ParameterKind, Procedure};
 pub(crate) use program::{DeclaredCollection, DeclaredLimit, Program};
 pub(crate) use session::{Session, incomplete};
 pub(crate) use source::SourceFile;

@@ -7,7 +7,7 @@ use rhai::{Array, Dynamic, EvalAltResult, FuncRegistration, ImmutableString, Mod
 
 use crate::bucket::{self, Demand};
 use crate::limit::{Cost, Decision, InvalidLimit, Key, Kind, Limit, Reason};
-use crate::outcome::{Refusal, RefusalKind, Violation};
+use crate::outcome::{Refusal, RefusalKind};
 use crate::time::{format_duration_ms, parse_duration_ms};
 use crate::transaction::{Fault, Transaction};
 use crate::value::{Map, Value};
@@ -63,15 +63,7 @@ fn refusal_of(decision: &Decision, kind: RefusalKind) -> Refusal {
         code: "rate_limited".into(),
         message,
         retry_after: (!never).then(|| wait(decision.retry_after)),
-        violated: decision
-            .violated
-            .iter()
-            .map(|violation| Violation {
-                limit: violation.name.to_string(),
-                // A limit that never allows has no wait, and no other limit has one of 0.
-                retry_after: (violation.wait > 0).then(|| wait(violation.wait)),
-            })
-            .collect(),
+        violated: decision.violated.clone(),
         data: Value::Null,
     }
 }
@@ -146,7 +138,10 @@ fn data(context: &NativeCallContext, value: &Dynamic) -> Answer<Value> {
 
 /// A method that takes a key, or none, and a cost, or one token.
 fn register_spending(module: &mut Module, name: &'static str, operation: Operation) {
-    let run = move |context: &NativeCallContext, limit: &LimitValue, key: Result<Key, Failure>, cost: Result<Cost, Failure>| {
+    let run = move |context: &NativeCallContext,
+                    limit: &LimitValue,
+                    key: Result<Key, Failure>,
+                    cost: Result<Cost, Failure>| {
         with(context, |call| Ok(decision(operation(&mut call.transaction, &limit.0, &key?, cost?)?)))
     };
     module.set_native_fn(name, move |context: NativeCallContext, limit: &mut LimitValue| {
@@ -164,14 +159,22 @@ fn register_spending(module: &mut Module, name: &'static str, operation: Operati
     module.set_native_fn(name, move |context: NativeCallContext, limit: &mut LimitValue, key: &str, cost: i64| {
         run(&context, limit, text_key(key), int_cost(cost))
     });
-    module.set_native_fn(name, move |context: NativeCallContext, limit: &mut LimitValue, key: Dynamic, cost: Dynamic| {
-        run(&context, limit, any_key(&key), any_cost(&cost))
-    });
+    module.set_native_fn(
+        name,
+        move |context: NativeCallContext, limit: &mut LimitValue, key: Dynamic, cost: Dynamic| {
+            run(&context, limit, any_key(&key), any_cost(&cost))
+        },
+    );
 }
 
 /// `enforce`: take, and refuse the whole call when it is not allowed.
 fn register_enforce(module: &mut Module) {
-    fn enforce(context: &NativeCallContext, limit: &LimitValue, key: Result<Key, Failure>, cost: Result<Cost, Failure>) -> Answer<DecisionValue> {
+    fn enforce(
+        context: &NativeCallContext,
+        limit: &LimitValue,
+        key: Result<Key, Failure>,
+        cost: Result<Cost, Failure>,
+    ) -> Answer<DecisionValue> {
         with(context, |call| enforced(bucket::take(&mut call.transaction, &limit.0, &key?, cost?)?))
     }
     module.set_native_fn("enforce", |context: NativeCallContext, limit: &mut LimitValue| {
@@ -183,9 +186,12 @@ fn register_enforce(module: &mut Module) {
     module.set_native_fn("enforce", |context: NativeCallContext, limit: &mut LimitValue, key: Dynamic| {
         enforce(&context, limit, any_key(&key), Ok(Cost::ONE))
     });
-    module.set_native_fn("enforce", |context: NativeCallContext, limit: &mut LimitValue, key: Dynamic, cost: Dynamic| {
-        enforce(&context, limit, any_key(&key), any_cost(&cost))
-    });
+    module.set_native_fn(
+        "enforce",
+        |context: NativeCallContext, limit: &mut LimitValue, key: Dynamic, cost: Dynamic| {
+            enforce(&context, limit, any_key(&key), any_cost(&cost))
+        },
+    );
 }
 
 fn enforced(decision: Decision) -> Result<DecisionValue, Failure> {
@@ -204,7 +210,11 @@ fn register_keeping(module: &mut Module) {
     for (name, operation) in [("refund", bucket::refund as Operation), ("charge", bucket::charge as Operation)] {
         module.set_native_fn(
             name,
-            move |context: NativeCallContext, limit: &mut LimitValue, key: Dynamic, tokens: Dynamic| -> Answer<DecisionValue> {
+            move |context: NativeCallContext,
+                  limit: &mut LimitValue,
+                  key: Dynamic,
+                  tokens: Dynamic|
+                  -> Answer<DecisionValue> {
                 with(&context, |call| {
                     let (key, tokens) = (any_key(&key)?, any_cost(&tokens)?);
                     Ok(decision(operation(&mut call.transaction, &limit.0, &key, tokens)?))
@@ -212,22 +222,29 @@ fn register_keeping(module: &mut Module) {
             },
         );
     }
-    module.set_native_fn("block", |context: NativeCallContext, limit: &mut LimitValue, key: Dynamic, span: Dynamic| -> Answer<DecisionValue> {
-        with(&context, |call| {
-            let (key, span) = (any_key(&key)?, span_ms(&span)?);
-            Ok(decision(bucket::block(&mut call.transaction, &limit.0, &key, span)?))
-        })
-    });
-    module.set_native_fn("unblock", |context: NativeCallContext, limit: &mut LimitValue, key: Dynamic| -> Answer<DecisionValue> {
-        with(&context, |call| Ok(decision(bucket::unblock(&mut call.transaction, &limit.0, &any_key(&key)?)?)))
-    });
+    module.set_native_fn(
+        "block",
+        |context: NativeCallContext, limit: &mut LimitValue, key: Dynamic, span: Dynamic| -> Answer<DecisionValue> {
+            with(&context, |call| {
+                let (key, span) = (any_key(&key)?, span_ms(&span)?);
+                Ok(decision(bucket::block(&mut call.transaction, &limit.0, &key, span)?))
+            })
+        },
+    );
+    module.set_native_fn(
+        "unblock",
+        |context: NativeCallContext, limit: &mut LimitValue, key: Dynamic| -> Answer<DecisionValue> {
+            with(&context, |call| Ok(decision(bucket::unblock(&mut call.transaction, &limit.0, &any_key(&key)?)?)))
+        },
+    );
     module.set_native_fn("reset", |context: NativeCallContext, limit: &mut LimitValue, key: Dynamic| -> Answer<()> {
         with(&context, |call| Ok(bucket::reset(&mut call.transaction, &limit.0, &any_key(&key)?)?))
     });
     module.set_native_fn("reset", |context: NativeCallContext, limit: &mut LimitValue| -> Answer<()> {
         with(&context, |call| Ok(bucket::reset(&mut call.transaction, &limit.0, &Key::global())?))
     });
-    module.set_native_fn("describe", |limit: &mut LimitValue| -> Answer<ImmutableString> { Ok(limit.describe().into()) });
+    module
+        .set_native_fn("describe", |limit: &mut LimitValue| -> Answer<ImmutableString> { Ok(limit.describe().into()) });
     module.set_native_fn("name", |limit: &mut LimitValue| -> Answer<ImmutableString> { Ok(limit.name().into()) });
     module.set_getter_fn("name", |limit: &mut LimitValue| -> Answer<ImmutableString> { Ok(limit.name().into()) });
     for name in ["to_string", "to_debug"] {
@@ -304,7 +321,9 @@ fn register_getters(module: &mut Module) {
     getter!("would_refuse", Dynamic, |d| Dynamic::from_array(
         d.would_refuse.iter().map(|name| Dynamic::from(ImmutableString::from(&**name))).collect()
     ));
-    module.set_native_fn("to_map", |decision: &mut DecisionValue| -> Answer<rhai::Map> { Ok(convert::to_map(decision.to_map())) });
+    module.set_native_fn("to_map", |decision: &mut DecisionValue| -> Answer<rhai::Map> {
+        Ok(convert::to_map(decision.to_map()))
+    });
     for name in ["to_string", "to_debug"] {
         module.set_native_fn(name, |decision: &mut DecisionValue| -> Answer<ImmutableString> {
             Ok(Value::Map(decision.to_map()).to_json().into())

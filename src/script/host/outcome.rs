@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use rhai::{Dynamic, EvalAltResult, FnPtr, Map as Fields, Module, NativeCallContext};
 
-use crate::outcome::{Refusal, RefusalKind, Violation};
+use crate::limit::Violation;
+use crate::outcome::{Refusal, RefusalKind};
 use crate::time::parse_duration_ms;
 use crate::value::{Map, Value};
 
@@ -168,11 +169,8 @@ fn refused_map(refusal: Refusal) -> Dynamic {
     map.insert("message".into(), refusal.message.into());
     map.insert("data".into(), convert::to_dynamic(refusal.data));
     map.insert("retry_after".into(), refusal.retry_after.map_or(Dynamic::UNIT, |wait| convert::to_dynamic(ms(wait))));
-    let violated = refusal.violated.into_iter().map(|Violation { limit, retry_after }| {
-        Value::Map(Map::from([
-            ("name".to_owned(), Value::Text(limit)),
-            ("wait".to_owned(), retry_after.map_or(Value::Null, ms)),
-        ]))
+    let violated = refusal.violated.into_iter().map(|Violation { name, wait, .. }| {
+        Value::Map(Map::from([("name".to_owned(), Value::from(&*name)), ("wait".to_owned(), Value::Int(wait))]))
     });
     map.insert("violated".into(), convert::to_dynamic(Value::Array(violated.collect())));
     Dynamic::from_map(map)

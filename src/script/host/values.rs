@@ -78,13 +78,17 @@ fn ip_key(text: &str, v6_bits: i64) -> Result<String, String> {
 
 fn register_digests(module: &mut Module) {
     module.set_native_fn("sha256", |text: &str| -> Answer<ImmutableString> { Ok(hex(&Sha256::digest(text)).into()) });
-    module.set_native_fn("hmac_sha256", |context: NativeCallContext, secret: &str, text: &str| -> Answer<ImmutableString> {
-        let mut mac = Hmac::<Sha256>::new_from_slice(secret.as_bytes())
-            .map_err(|why| bad(&context, "bad_value", why.to_string()))?;
-        mac.update(text.as_bytes());
-        Ok(hex(&mac.finalize().into_bytes()).into())
-    });
-    module.set_native_fn("secure_eq", |a: &str, b: &str| -> Answer<bool> { Ok(a.as_bytes().ct_eq(b.as_bytes()).into()) });
+    module.set_native_fn(
+        "hmac_sha256",
+        |context: NativeCallContext, secret: &str, text: &str| -> Answer<ImmutableString> {
+            let mut mac = Hmac::<Sha256>::new_from_slice(secret.as_bytes())
+                .map_err(|why| bad(&context, "bad_value", why.to_string()))?;
+            mac.update(text.as_bytes());
+            Ok(hex(&mac.finalize().into_bytes()).into())
+        },
+    );
+    module
+        .set_native_fn("secure_eq", |a: &str, b: &str| -> Answer<bool> { Ok(a.as_bytes().ct_eq(b.as_bytes()).into()) });
     module.set_native_fn("secure_eq", |context: NativeCallContext, a: Dynamic, b: Dynamic| -> Answer<bool> {
         // A missing secret must never equal a missing guess.
         let message = format!("`secure_eq` compares two strings, not {} and {}", type_name(&a), type_name(&b));
@@ -134,12 +138,10 @@ fn random_int(call: &mut Call, low: i64, high: i64) -> Result<i64, Failure> {
     }
 }
 
-/// A version 7 UUID of the call's instant and random numbers.
+/// A new id of the call's instant and random numbers.
 pub(super) fn new_id(call: &mut Call) -> String {
-    let millis = u64::try_from(call.now().as_millis()).unwrap_or(0);
-    let mut random = [0_u8; 10];
-    call.random().fill_bytes(&mut random);
-    uuid::Builder::from_unix_timestamp_millis(millis, &random).into_uuid().to_string()
+    let now = call.now();
+    crate::id::new_id(now, call.random())
 }
 
 #[cfg(test)]

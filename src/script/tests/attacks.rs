@@ -17,7 +17,10 @@ fn stopped(scripts: &[&str]) {
             let finished = program.run("test", Arguments::default(), call());
             let took = begun.elapsed();
             // The process and the thread go on.
-            assert_eq!(line(&program.run("test2", Arguments::default(), finished.call).ending).split(' ').next(), Some("failed"));
+            assert_eq!(
+                line(&program.run("test2", Arguments::default(), finished.call).ending).split(' ').next(),
+                Some("failed")
+            );
             (line(&finished.ending), took)
         };
         let (got, took) = std::thread::Builder::new().stack_size(2 << 20).spawn(attack).unwrap().join().unwrap();
