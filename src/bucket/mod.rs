@@ -256,3 +256,14 @@ fn row_key(limit: &Limit, key: &Key) -> Result<Vec<u8>, Fault> {
     }
     Ok(KeyBuffer::new(space::BUCKET).name(limit.name()).raw(key.encoded()).into_vec())
 }
+
+#[cfg(test)]
+mod faults;
+#[cfg(test)]
+mod fixture;
+#[cfg(test)]
+mod model;
+#[cfg(test)]
+mod properties;
+#[cfg(test)]
+mod vectors;
