@@ -36,11 +36,22 @@ pub(super) struct Model {
     last: Option<i64>,
     block: Option<i64>,
     gone: i64,
+    /// Whether the clock was put back so far that this has moved to it.
+    pub(super) reanchored: bool,
 }
 
 impl Model {
     pub(super) fn new(limit: Limit) -> Model {
-        Model { limit, at: 0, spent: Ratio(0, 1), window: None, last: None, block: None, gone: i64::MIN }
+        Model {
+            limit,
+            at: 0,
+            spent: Ratio(0, 1),
+            window: None,
+            last: None,
+            block: None,
+            gone: i64::MIN,
+            reanchored: false,
+        }
     }
 
     /// The bucket at `now`, as `limit` sees it.
@@ -49,11 +60,12 @@ impl Model {
         if self.gone <= now || !same_kind {
             return Model { at: now, gone: i64::MIN, ..Model::new(limit.clone()) };
         }
-        let mut seen = Model { limit: limit.clone(), ..self.clone() };
+        let mut seen = Model { limit: limit.clone(), reanchored: false, ..self.clone() };
         if self.at > now && self.at - now > full_refill(limit) {
             let by = now - self.at;
             seen.at += by;
             seen.gone += by;
+            seen.reanchored = true;
             for instant in [&mut seen.window, &mut seen.last, &mut seen.block].into_iter().flatten() {
                 *instant += by;
             }
@@ -159,7 +171,8 @@ impl Model {
     pub(super) fn spend(&mut self, cost: i64, accepted: bool) {
         self.window = self.window_of(self.at).or(Some(self.at)).filter(|_| self.limit.kind() == Kind::FixedWindow);
         self.spent = self.spent.plus(cost.into(), 1);
-        if accepted {
+        // A cooldown counts from takes accepted while it was declared.
+        if accepted && self.limit.settings().min_interval_ms > 0 {
             self.last = Some(self.at);
         }
     }
@@ -177,6 +190,8 @@ impl Model {
 
     /// After a write: when is there nothing left to remember?
     pub(super) fn written(&mut self, now: i64) {
+        self.last = self.last.filter(|_| !self.cool());
+        self.block = self.block.filter(|_| !self.free());
         self.gone = i64::MAX;
         let open = |bucket: &Model| bucket.limit.kind() == Kind::FixedWindow && bucket.origin().is_none();
         let over = |bucket: &Model| {

@@ -156,8 +156,11 @@ fn model_step(model: &mut Model, second: &mut Model, limit: &Limit, op: &Op, now
                 seen.spend(*n, true);
                 seen.written(now);
                 delay = if reserve { seen.delay(now) } else { 0 };
+                *model = seen.clone();
+            } else if seen.reanchored {
+                seen.kept(now);
+                *model = seen.clone();
             }
-            *model = seen.clone();
             verdict
         }
         Op::Refund(_) | Op::Charge(_) | Op::Block(_) | Op::Unblock => {
@@ -186,7 +189,14 @@ fn model_step(model: &mut Model, second: &mut Model, limit: &Limit, op: &Op, now
                     bucket.written(now);
                 }
             }
-            (*model, *second) = (seen.clone(), seen_other.clone());
+            for (stored, bucket) in [(model, &mut seen), (second, &mut seen_other)] {
+                if first.0 && then.0 {
+                    *stored = bucket.clone();
+                } else if bucket.reanchored {
+                    bucket.kept(now);
+                    *stored = bucket.clone();
+                }
+            }
             let wait = if never { 0 } else { first.1.max(then.1) };
             if seen_other.remaining() < seen.remaining() {
                 seen = seen_other;
@@ -203,11 +213,9 @@ fn numbers(decision: &Decision) -> [i64; 6] {
 }
 
 fn config(cases: u32) -> ProptestConfig {
-    // The environment wins over the number given here.
-    match std::env::var("PROPTEST_CASES") {
-        Ok(_) => ProptestConfig::default(),
-        Err(_) => ProptestConfig::with_cases(cases),
-    }
+    // The environment wins over the number given here. What fails becomes a test with a name, not a file of seeds.
+    let cases = if std::env::var_os("PROPTEST_CASES").is_some() { ProptestConfig::default().cases } else { cases };
+    ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() }
 }
 
 proptest! {
@@ -362,7 +370,7 @@ proptest! {
             prop_assert!(0 <= decision.remaining && decision.remaining <= limit.max_tokens());
             prop_assert!(decision.retry_after >= 0 && decision.delay >= 0);
             let then = now.saturating_add(decision.retry_after);
-            let exact = now.abs() <= Timestamp::MAX.as_millis() && then < i64::MAX && what <= 2;
+            let exact = now.unsigned_abs() <= Timestamp::MAX.as_millis() as u64 && then < i64::MAX && what <= 2;
             if exact && !decision.allowed && decision.retry_after > 0 {
                 let mode = |tx: &mut _| match what {
                     2 => super::peek_reserve(tx, &limit, &key, n),
