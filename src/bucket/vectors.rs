@@ -267,6 +267,20 @@ fn mb_order_the_same_bucket_twice_is_charged_the_sum() {
 }
 
 #[test]
+fn one_bucket_named_with_several_settings_is_charged_the_sum() {
+    let (small, large) = (tb("x", 5, 1_000), tb("x", 9, 1_000));
+    let mut answers = Vec::new();
+    for (first, second) in [(&small, &large), (&large, &small)] {
+        let mut desk = Desk::new();
+        let decision = desk.take_all(&[demand(first, "k", 2), demand(second, "k", 2)]);
+        assert_eq!((decision.allowed, desk.peek(&small, "k").used), (true, 4));
+        answers.push((decision, desk.take_all(&[demand(first, "k", 1), demand(second, "k", 1)]), desk.rows()));
+    }
+    assert!(!answers[0].1.allowed);
+    assert_eq!(answers[0], answers[1]);
+}
+
+#[test]
 fn getvalue_what_an_unused_bucket_shows() {
     for limit in [tb("GETVALUE", 10, 1_000), fw("GETVALUE", 10, 1_000)] {
         let mut desk = Desk::new();
