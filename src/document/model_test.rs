@@ -484,3 +484,80 @@ proptest! {
         world.find(Map::new(), Map::new());
     }
 }
+
+/// Maps with every operator in every place, most of them nonsense.
+fn nonsense() -> impl Strategy<Value = Map> {
+    let names = [
+        "a",
+        "a.b",
+        "_id",
+        "",
+        "..",
+        "$",
+        "$eq",
+        "$gt",
+        "$in",
+        "$nin",
+        "$not",
+        "$and",
+        "$or",
+        "$exists",
+        "$set",
+        "$inc",
+        "$mul",
+        "$min",
+        "$push",
+        "$pull",
+        "$pop",
+        "$rename",
+        "$unset",
+        "$addToSet",
+        "$setOnInsert",
+        "sort",
+        "limit",
+        "skip",
+    ];
+    let name = proptest::sample::select(names.to_vec()).prop_map(str::to_owned);
+    let leaf = prop_oneof![
+        scalar(),
+        Just(Value::Int(i64::MIN)),
+        Just(Value::Int(-1)),
+        Just(Value::Float(f64::MAX)),
+        Just(Value::Float(f64::NAN)),
+        name.clone().prop_map(Value::Text),
+    ];
+    let value = leaf.prop_recursive(4, 24, 4, {
+        let name = name.clone();
+        move |inner| {
+            prop_oneof![
+                proptest::collection::vec(inner.clone(), 0..3).prop_map(Value::Array),
+                proptest::collection::btree_map(name.clone(), inner, 0..3).prop_map(Value::Map),
+            ]
+        }
+    });
+    proptest::collection::btree_map(name, value, 0..3)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 2_000, ..ProptestConfig::default() })]
+
+    #[test]
+    fn nonsense_is_an_error_and_never_a_panic(a in nonsense(), b in nonsense(), c in nonsense(), d in nonsense()) {
+        let mut world = World::new();
+        world.spec.indexes.push(IndexSpec::new(vec!["a.b".to_owned()], true));
+        world.spec.ttl = Some(Ttl { field: "limit".to_owned(), after_ms: Some(i64::MAX) });
+        world.declare();
+        let mut id = || "made".to_owned();
+        let _ = world.run(|tx, coll| write::insert(tx, coll, a, &mut id));
+        let _ = world.run(|tx, coll| write::insert(tx, coll, d.clone(), &mut || "other".to_owned()));
+        let options = FindOptions::parse(&d).unwrap_or_default();
+        if let Ok(filter) = Filter::parse(&b) {
+            let _ = world.run(|tx, coll| find::find(tx, coll, &filter, &options));
+            if let Ok(change) = Change::parse(&c) {
+                let _ = world.run(|tx, coll| write::update(tx, coll, &filter, &change));
+                let _ = world.run(|tx, coll| write::upsert(tx, coll, &filter, &change, &mut || "third".to_owned()));
+            }
+        }
+        world.check();
+    }
+}
