@@ -18,6 +18,7 @@ pub use outcome::{Outcome, Refusal, RefusalKind, Violation};
 pub use limit::{
     Cost, Decision, InvalidCost, InvalidKey, InvalidLimit, Key, KeyPart, Kind, Limit, Reason, Start,
 };
+pub use limit::Violation as LimitViolation;
 pub use store::{Batch, Bytes, Direction, MemoryStore, Pair, Range, Store, StoreError};
 pub use time::{Clock, InvalidTime, ManualClock, SystemClock, Timestamp, parse_duration};
 pub use value::{InvalidValue, Map, Value};

@@ -36,12 +36,16 @@ mod suggest;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use arguments::Arguments;
-pub(crate) use budget::Budget;
-pub(crate) use call::{Autocommit, Call, Level, LogLine};
-pub(crate) use ending::{Ending, Finished};
-pub(crate) use natives::Natives;
-pub(crate) use procedure::{Parameter, ParameterKind, Procedure};
-pub(crate) use program::{DeclaredCollection, DeclaredLimit, Program};
-pub(crate) use session::{Session, incomplete};
-pub(crate) use source::SourceFile;
+// The engine above uses these; until it exists most have no user.
+#[allow(unused_imports)]
+pub(crate) use self::{
+    arguments::Arguments,
+    budget::Budget,
+    call::{Autocommit, Call, Level, LogLine},
+    ending::{Ending, Finished},
+    natives::Natives,
+    procedure::{Parameter, ParameterKind, Procedure},
+    program::{DeclaredCollection, DeclaredLimit, Program},
+    session::{Session, incomplete},
+    source::SourceFile,
+};

@@ -69,10 +69,10 @@ fn strictness() {
         ("[[1, \"a\"].contains(\"a\"), 3 in [1, \"x\", 3], [1, 2] == [1, 2], #{ a: 1 } == #{ a: 2 }]", "returned [true,true,true,false]"),
         ("#{ a: 1 }.b", "failed script the map has no property `b`"),
         ("#{ a: 1 }.get(\"b\")", "returned null"),
-        ("if 1 { 2 }", "failed script expected bool, not int"),
+        ("let x = 1; if x { 2 }", "failed script expected bool, not int"),
         ("9223372036854775807 + 1", "failed script addition overflow: 9223372036854775807 + 1"),
         ("let a = [1]; a[5]", "failed script index 5 is outside an array of 1"),
-        ("let x = 1; x.foo", "failed script `get$foo` cannot take (int)"),
+        ("let x = 1; x.foo", "failed script a value of type int has no property `foo`"),
     ]);
 }
 
@@ -95,7 +95,7 @@ fn constants_are_seen_by_every_function_of_their_file() {
 fn limits_and_decisions() {
     rows(&[
         ("fixed_window(\"w\", 1, seconds(60)).take(\"k\")", r#"returned {"allowed":true,"delay":0,"limit":1,"reason":"","remaining":0,"reset_at":1767225660000,"retry_after":0,"used":1,"violated":[],"would_refuse":[]}"#),
-        ("let l = token_bucket(\"w\", 1, \"1m\"); l.take(); l.enforce(); 1", "returned 1"),
+        ("let l = token_bucket(\"w\", 1, \"1m\"); l.enforce(); 1", "returned 1"),
         ("let l = token_bucket(\"w\", 1, \"1m\"); l.take(1); l.enforce(1)", "denied rate_limited w: try again in 1m"),
         ("let l = token_bucket(\"w\", 1, \"1m\"); deny(l.take(\"a\", 2))", "denied rate_limited w: this can never be allowed"),
         ("let l = token_bucket(\"w\", 1, \"1m\"); l.take(())", "failed bad_key key is (), must be a string, an integer or an array of those"),
@@ -106,7 +106,7 @@ fn limits_and_decisions() {
         ("let l = token_bucket(\"w\", 1, \"1m\"); l.take(\"a\", 1.0)", "failed bad_cost cost is 1.0, must be a whole number from 1 up"),
         ("let l = token_bucket(\"w\", 2, \"1m\"); l.take([\"a\", 1]); l.refund([\"a\", 1], 1); l.charge(\"b\", 2); l.reset(\"b\"); l.block(\"c\", \"1m\"); [l.peek([\"a\", 1]).remaining, l.peek(\"b\").used, l.take(\"c\").reason, l.name, l.name()]", r#"returned [2,0,"blocked","w","w"]"#),
         ("token_bucket(\"w\", 0, \"1m\")", "failed bad_limit limit \"w\": rate is 0, must be at least 1"),
-        ("try { token_bucket(\"w\", 0, \"1m\") } catch (e) { [e.code, e.field, e.value] }", r#"returned ["bad_limit","rate","0"]"#),
+        ("try { token_bucket(\"w\", 0, \"1m\") } catch (e) { return [e.code, e.field, e.value]; }", r#"returned ["bad_limit","rate","0"]"#),
         ("let d = fixed_window(\"w\", 1, 1000).take(\"a\"); [d == d, `${d.allowed}`, type_of(d)]", r#"returned [true,"true","decision"]"#),
         ("enforce_all([[fixed_window(\"a\", 1, 1000), 1], [fixed_window(\"b\", 1, 1000), 1, 2]])", "denied rate_limited b: this can never be allowed"),
         ("take_all([])", "failed bad_list the list of limits is empty: name at least one `[LIMIT, key]`"),
@@ -123,8 +123,8 @@ fn documents() {
         ("let id = insert(\"u\", #{ a: 1 }); let u = get(\"u\", id); update(\"u\", #{ a: 1 }, #{ \"$inc\": #{ a: 2 } }); [u.a, get(\"u\", id).a, count(\"u\", #{ a: #{ \"$gte\": 3 } }), exists(\"u\", #{ a: 1 })]", "returned [1,3,1,false]"),
         ("insert(\"u\", #{ n: 2 }); insert(\"u\", #{ n: 1 }); find(\"u\", #{}, #{ sort: \"n\", limit: 1 })[0].n", "returned 1"),
         ("upsert(\"u\", #{ k: 1 }, #{ v: 2 }); upsert(\"u\", #{ k: 1 }, #{ v: 3 }); [find_one(\"u\", #{ k: 1 }).v, delete_one(\"u\", #{}), delete(\"u\", #{}), find_one(\"u\", #{})]", "returned [3,1,0,null]"),
-        ("try { insert(\"u\", #{ \"$x\": 1 }) } catch (e) { e.code }", "returned \"bad_document\""),
-        ("try { insert(\"u\", #{ _id: \"a\" }); insert(\"u\", #{ _id: \"a\" }) } catch (e) { e.code }", "returned \"unique_violation\""),
+        ("try { insert(\"u\", #{ \"$x\": 1 }) } catch (e) { return e.code; }", "returned \"bad_document\""),
+        ("try { insert(\"u\", #{ _id: \"a\" }); insert(\"u\", #{ _id: \"a\" }) } catch (e) { return e.code; }", "returned \"unique_violation\""),
         ("for i in 0..100 { insert(\"u\", #{ a: 1, b: 2, c: 3, d: 4, e: `text ${i}` }) } find(\"u\", #{}).len()", "returned 100"),
         ("find(\"u\", 5)", "failed script `find` cannot take (string, int)"),
         ("parse_json(`{\"a\":[{\"$gt\":1}]}`)", "failed bad_json the JSON holds the key `$gt`: only a procedure's own text may make operators"),
@@ -228,7 +228,7 @@ fn arguments_are_checked_at_the_door() {
         (positional("test", "[1,2,3]"), "3 arguments are given, and it takes 2"),
         (positional("test", "[1.0]"), "`n` takes int, not float"),
         (named("test", r#"{"n":1,"nota":"x"}"#), "it has no parameter `nota`: did you mean `note`?"),
-        (named("test", r#"{"m":1}"#), "it has no parameter `m`: did you mean `n`?"),
+        (named("test", r#"{"m":1}"#), "it has no parameter `m`"),
     ] {
         assert_eq!(got, format!("failed bad_arguments bad arguments for test: {why}{usage}"));
     }
@@ -270,7 +270,7 @@ fn natives_are_called_and_their_panics_caught() {
     natives.register("add", 2, |args| Ok(Value::Int(args[0].as_int().unwrap() + args[1].as_int().unwrap()))).unwrap();
     natives.register("fails", 0, |_| Err("on purpose".into())).unwrap();
     assert!(natives.register("add", 2, |_| Ok(Value::Null)).is_err());
-    let text = "fn sum() { add(1, 2) } fn bad() { add(1, \"x\") } fn caught() { try { fails() } catch (e) { e.message } } fn after() { try { add(1, ()) } catch { } insert(\"c\", #{}); 1 }";
+    let text = "fn sum() { add(1, 2) } fn bad() { add(1, \"x\") } fn caught() { try { fails() } catch (e) { return e.message; } } fn after() { try { add(1, ()) } catch { } insert(\"c\", #{}); 1 }";
     let program = Program::compile(vec![SourceFile::new("a.rhai", text)], &natives, &Budget::default()).unwrap();
     let run = |name: &str| line(&program.run(name, Arguments::default(), call()).ending);
     assert_eq!(run("sum"), "returned 3");
