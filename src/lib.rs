@@ -2,9 +2,9 @@
 #![forbid(unsafe_code)]
 #![allow(dead_code)] // SKELETON: removed once the layers above exist.
 
-mod error;
 mod bucket;
 mod document;
+mod error;
 mod limit;
 mod outcome;
 mod script;
@@ -14,11 +14,9 @@ mod transaction;
 mod value;
 
 pub use error::{Diagnostic, Error, Frame, Position, ScriptError, Severity};
-pub use outcome::{Outcome, Refusal, RefusalKind, Violation};
-pub use limit::{
-    Cost, Decision, InvalidCost, InvalidKey, InvalidLimit, Key, KeyPart, Kind, Limit, Reason, Start,
-};
 pub use limit::Violation as LimitViolation;
+pub use limit::{Cost, Decision, InvalidCost, InvalidKey, InvalidLimit, Key, KeyPart, Kind, Limit, Reason, Start};
+pub use outcome::{Outcome, Refusal, RefusalKind, Violation};
 pub use store::{Batch, Bytes, Direction, MemoryStore, Pair, Range, Store, StoreError};
 pub use time::{Clock, InvalidTime, ManualClock, SystemClock, Timestamp, parse_duration};
 pub use value::{InvalidValue, Map, Value};

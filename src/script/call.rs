@@ -68,7 +68,10 @@ pub(crate) struct Call {
 pub(super) enum End {
     Refused(Refusal),
     /// A budget, what it allowed, and where, as far as it is known.
-    Spent { message: String, position: Position },
+    Spent {
+        message: String,
+        position: Position,
+    },
     Fault(Fault),
 }
 
@@ -84,7 +87,18 @@ impl Call {
         budget: Budget,
     ) -> Box<Call> {
         let deadline = Deadline::after(budget.time);
-        Box::new(Call { transaction, catalogue, caller, seed, budget, log: Vec::new(), deadline, random: None, end: None, attempts: 0 })
+        Box::new(Call {
+            transaction,
+            catalogue,
+            caller,
+            seed,
+            budget,
+            log: Vec::new(),
+            deadline,
+            random: None,
+            end: None,
+            attempts: 0,
+        })
     }
 
     /// Lowers the deadline to one that the caller has.
@@ -119,7 +133,7 @@ impl Call {
         match failure {
             Failure::Raised(raised) => raised.into_error(position),
             Failure::Refused(refusal) => {
-                self.end = Some(End::Refused(refusal));
+                self.end = Some(End::Refused(*refusal));
                 terminated(position)
             }
             Failure::Fault(Fault::Budget(spent)) => self.fail(Failure::Spent(spent.to_string()), position),
@@ -258,7 +272,8 @@ pub(super) fn with<T>(
             Err(Raised::new("file_level", message).into_error(position))
         }
         Current::Nothing => {
-            Err(Raised::new("no_call", format!("`{}` was used outside of a call", context.fn_name())).into_error(position))
+            Err(Raised::new("no_call", format!("`{}` was used outside of a call", context.fn_name()))
+                .into_error(position))
         }
     }
 }
@@ -313,7 +328,12 @@ pub(super) fn with_own_call(
     let result = work();
     if let Current::Running(call) = entered.leave() {
         match (&call.end, &result) {
-            (Some(end), _) => return Err(Raised::new("budget", format!("{end:?}")).into_error(position)),
+            (Some(End::Spent { message, .. }), _) => {
+                return Err(Raised::new("budget", message.clone()).into_error(position));
+            }
+            (Some(End::Fault(fault)), _) => return Err(Raised::new("storage", fault.to_string()).into_error(position)),
+            // An attempt takes refusals for itself; one left over is of a closure that never came back.
+            (Some(End::Refused(_)), _) => {}
             (None, Ok(_)) => autocommit.finish(call).map_err(|error| foreign(&error, position))?,
             (None, Err(_)) => {}
         }
@@ -350,7 +370,7 @@ const CHECK_EVERY: u64 = 64;
 
 /// Called by the interpreter at each operation; anything returned stops the script.
 pub(super) fn progress(operations: u64) -> Option<Dynamic> {
-    if operations % CHECK_EVERY != 0 {
+    if !operations.is_multiple_of(CHECK_EVERY) {
         return None;
     }
     let mut held = Held(CURRENT.take());

@@ -82,7 +82,6 @@ impl Check<'_> {
         }
     }
 
-
     fn expression(&mut self, expr: &Expr) {
         match expr {
             Expr::Variable(variable, short, position) => {
@@ -254,7 +253,8 @@ pub(super) fn abort_after_take(file: &SourceFile, function: &str, body: &AST, ou
         if SPENDING.contains(&call.0.name.as_str()) {
             spent = true;
         } else if spent && call.0.name == "abort" {
-            let message = format!("this `abort` undoes the take before it in `{function}`, so the attempt is not counted");
+            let message =
+                format!("this `abort` undoes the take before it in `{function}`, so the attempt is not counted");
             let hint = "use `deny` to refuse and keep what was spent";
             out.push(hinted(warning(file, call.1, "abort_after_take", message), Some(hint)));
         }

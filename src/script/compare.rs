@@ -19,7 +19,8 @@ macro_rules! ordered {
         $module.set_native_fn("==", |a: $left, b: $right| -> Verdict { Ok($compare(&a, &b) == Some(Ordering::Equal)) });
         $module.set_native_fn("!=", |a: $left, b: $right| -> Verdict { Ok($compare(&a, &b) != Some(Ordering::Equal)) });
         $module.set_native_fn("<", |a: $left, b: $right| -> Verdict { Ok($compare(&a, &b) == Some(Ordering::Less)) });
-        $module.set_native_fn(">", |a: $left, b: $right| -> Verdict { Ok($compare(&a, &b) == Some(Ordering::Greater)) });
+        $module
+            .set_native_fn(">", |a: $left, b: $right| -> Verdict { Ok($compare(&a, &b) == Some(Ordering::Greater)) });
         $module.set_native_fn("<=", |a: $left, b: $right| -> Verdict {
             Ok(matches!($compare(&a, &b), Some(Ordering::Less | Ordering::Equal)))
         });

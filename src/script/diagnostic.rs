@@ -9,7 +9,12 @@ use crate::error::{Diagnostic, Position, Severity};
 use super::source::SourceFile;
 
 /// A fault at a place of a file.
-pub(super) fn at(file: &SourceFile, place: rhai::Position, code: &'static str, message: impl Into<String>) -> Diagnostic {
+pub(super) fn at(
+    file: &SourceFile,
+    place: rhai::Position,
+    code: &'static str,
+    message: impl Into<String>,
+) -> Diagnostic {
     let position = position(&file.path, place);
     let source_line = position.as_ref().and_then(|at| file.line(at.line)).map(str::to_owned);
     Diagnostic { code, severity: Severity::Error, message: message.into(), position, source_line, hint: None }
@@ -65,7 +70,9 @@ fn describe(error: &ParseErrorType) -> (&'static str, String) {
         E::FnDuplicatedDefinition(name, _) => {
             return ("duplicate_procedure", format!("`{name}` is defined twice in this file"));
         }
-        E::AssignmentToConstant(name) => return ("constant", format!("`{name}` is a constant and cannot be assigned to")),
+        E::AssignmentToConstant(name) => {
+            return ("constant", format!("`{name}` is a constant and cannot be assigned to"));
+        }
         E::ExprTooDeep => return ("too_deep", "the expression is nested too deeply: give parts of it names".into()),
         E::ModuleUndefined(name) => return ("unknown_module", format!("there is no module `{name}`")),
         other => sentence(&other.to_string()),
@@ -99,6 +106,9 @@ fn hint(error: &ParseErrorType, line: &str, before: &str, column: usize) -> Opti
             return Some(format!("write `\"${name}\"`: an operator is a key in quotes"));
         }
     }
+    if matches!(error, ParseErrorType::BadInput(LexError::ImproperSymbol(word, _)) if word == "eval") {
+        return Some("text is never run as code".into());
+    }
     if matches!(error, ParseErrorType::VariableUndefined(name) if name == "null" || name == "nil" || name == "None") {
         return Some("write `()` for nothing".into());
     }
@@ -118,9 +128,7 @@ fn hint(error: &ParseErrorType, line: &str, before: &str, column: usize) -> Opti
             _ => "use another name".into(),
         });
     }
-    if matches!(error, ParseErrorType::UnexpectedEOF | ParseErrorType::MissingToken(..))
-        && line.contains("function ")
-    {
+    if matches!(error, ParseErrorType::UnexpectedEOF | ParseErrorType::MissingToken(..)) && line.contains("function ") {
         return Some("write `fn` in place of `function`".into());
     }
     None

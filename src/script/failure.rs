@@ -37,20 +37,20 @@ pub(super) fn of_run(
     program: &Program,
     function: &str,
     path: &Arc<str>,
-    error: Box<EvalAltResult>,
+    mut error: EvalAltResult,
 ) -> Error {
     let mut stack = Vec::new();
-    let mut error = *error;
     let mut function = function.to_owned();
     let mut path = path.clone();
     let place = loop {
         match error {
             EvalAltResult::ErrorInFunctionCall(inner, _, cause, position) => {
-                stack.push(frame(&function, &path, position));
+                // Functions of the language that call back, such as `map`, wrap errors too and have no file.
                 if let Some(file) = places.file_of(&inner) {
+                    stack.push(frame(&function, &path, position));
                     path = file;
+                    function = inner;
                 }
-                function = inner;
                 error = *cause;
             }
             EvalAltResult::ErrorInModule(_, cause, _) => error = *cause,
@@ -85,8 +85,7 @@ fn frame(function: &str, path: &Arc<str>, place: Position) -> Frame {
 }
 
 /// The error of a statement at file level, and its place.
-pub(super) fn at_load(error: Box<EvalAltResult>) -> (Described, Position) {
-    let mut error = *error;
+pub(super) fn at_load(mut error: EvalAltResult) -> (Described, Position) {
     loop {
         match error {
             EvalAltResult::ErrorInFunctionCall(_, _, cause, _) => error = *cause,
@@ -99,7 +98,7 @@ pub(super) fn at_load(error: Box<EvalAltResult>) -> (Described, Position) {
 }
 
 /// The innermost error of a closure, as `attempt` reports it.
-pub(super) fn innermost(error: Box<EvalAltResult>) -> Described {
+pub(super) fn innermost(error: EvalAltResult) -> Described {
     at_load(error).0
 }
 
@@ -111,8 +110,7 @@ fn describe(error: EvalAltResult, program: &Program) -> Described {
 fn describe_with(mut error: EvalAltResult, depth: usize, text: usize, array: usize, map: usize) -> Described {
     use EvalAltResult as E;
     let script = |message: String| Described { code: "script".into(), message, ..Described::default() };
-    let budget =
-        |message: String| Described { code: "budget".into(), message, budget: true, ..Described::default() };
+    let budget = |message: String| Described { code: "budget".into(), message, budget: true, ..Described::default() };
     match error {
         E::ErrorRuntime(value, _) => thrown(&value),
         E::ErrorTerminated(..) => budget("the call was stopped".into()),
@@ -132,7 +130,9 @@ fn describe_with(mut error: EvalAltResult, depth: usize, text: usize, array: usi
         }
         E::ErrorFunctionNotFound(signature, _) => not_found(&signature),
         E::ErrorPropertyNotFound(name, _) => Described {
-            hint: Some(format!("use `.get(\"{name}\")`, which gives `()`, or `\"{name}\" in map` when it may be missing")),
+            hint: Some(format!(
+                "use `.get(\"{name}\")`, which gives `()`, or `\"{name}\" in map` when it may be missing"
+            )),
             ..script(format!("the map has no property `{name}`"))
         },
         E::ErrorIndexNotFound(name, _) => script(format!("there is nothing under `{name}`")),
@@ -158,7 +158,7 @@ fn describe_with(mut error: EvalAltResult, depth: usize, text: usize, array: usi
                 _ => script(lower(&text)),
             }
         }
-        E::ErrorDataRace(name, _) => script(format!("`{name}` is in use where it would be changed")),
+        E::ErrorDataRace(..) => script("a shared value is in use where it would be changed".into()),
         _ => {
             error.set_position(Position::NONE);
             script(lower(&rename::plain(&error.to_string())))
@@ -176,7 +176,11 @@ fn thrown(value: &rhai::Dynamic) -> Described {
     let value = match convert::from_dynamic(value) {
         Ok(value) => value,
         Err(why) => {
-            return Described { code: "script".into(), message: format!("what was thrown is not data: {why}"), ..Described::default() };
+            return Described {
+                code: "script".into(),
+                message: format!("what was thrown is not data: {why}"),
+                ..Described::default()
+            };
         }
     };
     let text = |name: &str| value.get(name).and_then(Value::as_str).map(str::to_owned);
@@ -217,13 +221,7 @@ fn not_found(signature: &str) -> Described {
         (_, []) => (format!("there is no function `{name}`"), None),
         (_, types) => (format!("`{name}` cannot take ({})", types.join(", ")), None),
     };
-    Described {
-        code: "script".into(),
-        message,
-        hint,
-        unknown_function: Some(name.to_owned()),
-        ..Described::default()
-    }
+    Described { code: "script".into(), message, hint, unknown_function: Some(name.to_owned()), ..Described::default() }
 }
 
 /// A thrown map's entries that are not its code and message: the data of an outcome.

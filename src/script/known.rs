@@ -11,7 +11,8 @@ use super::suggest;
 pub(super) struct Known(BTreeMap<String, BTreeSet<usize>>);
 
 /// Names that the interpreter itself understands, whatever is registered.
-const BUILT_IN: [&str; 9] = ["Fn", "call", "curry", "is_shared", "is_def_var", "is_def_fn", "type_of", "print", "debug"];
+const BUILT_IN: [&str; 9] =
+    ["Fn", "call", "curry", "is_shared", "is_def_var", "is_def_fn", "type_of", "print", "debug"];
 
 impl Known {
     /// What an interpreter has registered.
@@ -57,7 +58,10 @@ impl Known {
                     .map(|n| n.to_string())
                     .collect();
                 let list = counts.join(" or ");
-                Some((format!("`{name}` takes {list} argument{}, not {shown}", if list == "1" { "" } else { "s" }), None))
+                Some((
+                    format!("`{name}` takes {list} argument{}, not {shown}", if list == "1" { "" } else { "s" }),
+                    None,
+                ))
             }
             None => {
                 let hint = hint_of_other_languages(name)

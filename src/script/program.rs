@@ -77,7 +77,11 @@ impl Program {
     /// Compiles files together, all or none, within the bounds of `budget`.
     ///
     /// Errors: every fault of every file.
-    pub(crate) fn compile(files: Vec<SourceFile>, natives: &Natives, budget: &Budget) -> Result<Program, Vec<Diagnostic>> {
+    pub(crate) fn compile(
+        files: Vec<SourceFile>,
+        natives: &Natives,
+        budget: &Budget,
+    ) -> Result<Program, Vec<Diagnostic>> {
         static NEXT: AtomicU64 = AtomicU64::new(1);
         let mut engine = sandbox::engine(natives, budget);
         let known = Known::of(&engine);

@@ -260,7 +260,8 @@ mod tests {
 
     #[test]
     fn what_goes_on_is_told_from_what_is_wrong() {
-        for text in ["fn f() {", "let x = [1,", "foo(", "`text", "`${a", "/* note", "let x =", "#{ a: 1", "if x {\n 1"] {
+        for text in ["fn f() {", "let x = [1,", "foo(", "`text", "`${a", "/* note", "let x =", "#{ a: 1", "if x {\n 1"]
+        {
             assert!(incomplete(text), "{text}");
         }
         for text in ["", "1 + 1", "let x = 1;", "fn f() {}", "}", "let 1 = 2", "\"open", "foo)", "`a${1}`", "a b"] {

@@ -106,11 +106,11 @@ fn unreadable(path: &str, message: String, place: Option<(usize, usize)>) -> Dia
 
 fn plain(text: &str) -> String {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    if text.starts_with("#!") {
+    match text.strip_prefix("#!") {
         // The line becomes a comment of the same length, so that no position moves.
-        return format!("//{}", &text[2..]);
+        Some(rest) => format!("//{rest}"),
+        None => text.to_owned(),
     }
-    text.to_owned()
 }
 
 #[cfg(test)]

@@ -29,7 +29,8 @@ fn program(text: &str) -> Program {
 }
 
 fn call_on(store: &Arc<MemoryStore>) -> Box<Call> {
-    let caller = Map::from([("ip".to_owned(), Value::from("::ffff:192.0.2.1")), ("plan".to_owned(), Value::from("free"))]);
+    let caller =
+        Map::from([("ip".to_owned(), Value::from("::ffff:192.0.2.1")), ("plan".to_owned(), Value::from("free"))]);
     let transaction = Transaction::over(store.clone(), NOW);
     Call::new(transaction, Arc::new(Catalogue::new()), Arc::new(caller), [7; 32], Budget::default())
 }

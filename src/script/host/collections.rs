@@ -24,7 +24,10 @@ pub(super) fn register(module: &mut Module) {
     for (name, unique) in [("index", false), ("unique", true)] {
         module.set_native_fn(
             name,
-            move |context: NativeCallContext, collection: &mut CollectionValue, fields: Dynamic| -> Answer<CollectionValue> {
+            move |context: NativeCallContext,
+                  collection: &mut CollectionValue,
+                  fields: Dynamic|
+                  -> Answer<CollectionValue> {
                 with_index(&context, collection.0.clone(), &fields, unique)
             },
         );
@@ -37,7 +40,11 @@ pub(super) fn register(module: &mut Module) {
     );
     module.set_native_fn(
         "ttl_after",
-        |context: NativeCallContext, collection: &mut CollectionValue, field: &str, span: Dynamic| -> Answer<CollectionValue> {
+        |context: NativeCallContext,
+         collection: &mut CollectionValue,
+         field: &str,
+         span: Dynamic|
+         -> Answer<CollectionValue> {
             let after = span_ms(&context, &span)?;
             with_ttl(&context, collection.0.clone(), field, Some(after))
         },
@@ -95,7 +102,9 @@ fn with_index(
         let items: Array = fields.as_array_ref().map_err(|_| wrong())?.clone();
         items
             .iter()
-            .map(|item| item.as_immutable_string_ref().map(|field| ImmutableString::to_string(&field)).map_err(|_| wrong()))
+            .map(|item| {
+                item.as_immutable_string_ref().map(|field| ImmutableString::to_string(&field)).map_err(|_| wrong())
+            })
             .collect::<Result<_, _>>()?
     };
     spec.indexes.push(IndexSpec::new(fields, unique));
@@ -132,7 +141,12 @@ pub(in super::super) fn merged(mut all: CollectionSpec, one: &CollectionSpec) ->
         match all.indexes.iter().find(|other| other.name == index.name) {
             None => all.indexes.push(index.clone()),
             Some(other) if other == index => {}
-            Some(_) => return Err(format!("index `{}` of `{}` is declared twice with different settings", index.name, one.name)),
+            Some(_) => {
+                return Err(format!(
+                    "index `{}` of `{}` is declared twice with different settings",
+                    index.name, one.name
+                ));
+            }
         }
     }
     match (&all.ttl, &one.ttl) {

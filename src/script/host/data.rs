@@ -22,7 +22,7 @@ impl From<DocumentError> for Failure {
     fn from(error: DocumentError) -> Failure {
         match error {
             DocumentError::Data(error) => {
-                Failure::Raised(Raised { code: error.code.into(), message: error.message, data: error.data })
+                Failure::from(Raised { code: error.code.into(), message: error.message, data: error.data })
             }
             DocumentError::Fault(fault) => fault.into(),
             DocumentError::Overrun { spent, hint } => Failure::Spent(format!("{spent}: {hint}")),
@@ -48,12 +48,15 @@ fn register_reading(module: &mut Module) {
             })
         },
     );
-    module.set_native_fn("find_one", |context: NativeCallContext, collection: &str, filter: Fields| -> Answer<Dynamic> {
-        with(&context, |call| {
-            let (tx, collection) = opened(call, collection)?;
-            Ok(document(find::find_one(tx, &collection, &filter_of(&filter)?)?))
-        })
-    });
+    module.set_native_fn(
+        "find_one",
+        |context: NativeCallContext, collection: &str, filter: Fields| -> Answer<Dynamic> {
+            with(&context, |call| {
+                let (tx, collection) = opened(call, collection)?;
+                Ok(document(find::find_one(tx, &collection, &filter_of(&filter)?)?))
+            })
+        },
+    );
     module.set_native_fn("get", |context: NativeCallContext, collection: &str, id: &str| -> Answer<Dynamic> {
         with(&context, |call| {
             let (tx, collection) = opened(call, collection)?;
@@ -75,14 +78,17 @@ fn register_reading(module: &mut Module) {
 }
 
 fn register_writing(module: &mut Module) {
-    module.set_native_fn("insert", |context: NativeCallContext, collection: &str, fields: Fields| -> Answer<ImmutableString> {
-        with(&context, |call| {
-            let fields = map(&fields)?;
-            let mut id = next_id(call);
-            let (tx, collection) = opened(call, collection)?;
-            Ok(write::insert(tx, &collection, fields, &mut || std::mem::take(&mut id))?.into())
-        })
-    });
+    module.set_native_fn(
+        "insert",
+        |context: NativeCallContext, collection: &str, fields: Fields| -> Answer<ImmutableString> {
+            with(&context, |call| {
+                let fields = map(&fields)?;
+                let mut id = next_id(call);
+                let (tx, collection) = opened(call, collection)?;
+                Ok(write::insert(tx, &collection, fields, &mut || std::mem::take(&mut id))?.into())
+            })
+        },
+    );
     type Changing = fn(&mut Transaction, &Collection, &Filter, &Change) -> Result<u64, DocumentError>;
     for (name, operation) in [("update", write::update as Changing), ("update_one", write::update_one as Changing)] {
         module.set_native_fn(
@@ -155,7 +161,7 @@ fn document(found: Option<Map>) -> Dynamic {
 }
 
 fn map(fields: &Fields) -> Result<Map, Failure> {
-    convert::from_map(fields).map_err(|why| Failure::Raised(Raised::new("bad_document", why)))
+    convert::from_map(fields).map_err(|why| Failure::from(Raised::new("bad_document", why)))
 }
 
 fn filter_of(fields: &Fields) -> Result<Filter, Failure> {

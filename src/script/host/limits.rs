@@ -146,7 +146,10 @@ fn data(context: &NativeCallContext, value: &Dynamic) -> Answer<Value> {
 
 /// A method that takes a key, or none, and a cost, or one token.
 fn register_spending(module: &mut Module, name: &'static str, operation: Operation) {
-    let run = move |context: &NativeCallContext, limit: &LimitValue, key: Result<Key, Failure>, cost: Result<Cost, Failure>| {
+    let run = move |context: &NativeCallContext,
+                    limit: &LimitValue,
+                    key: Result<Key, Failure>,
+                    cost: Result<Cost, Failure>| {
         with(context, |call| Ok(decision(operation(&mut call.transaction, &limit.0, &key?, cost?)?)))
     };
     module.set_native_fn(name, move |context: NativeCallContext, limit: &mut LimitValue| {
@@ -164,14 +167,22 @@ fn register_spending(module: &mut Module, name: &'static str, operation: Operati
     module.set_native_fn(name, move |context: NativeCallContext, limit: &mut LimitValue, key: &str, cost: i64| {
         run(&context, limit, text_key(key), int_cost(cost))
     });
-    module.set_native_fn(name, move |context: NativeCallContext, limit: &mut LimitValue, key: Dynamic, cost: Dynamic| {
-        run(&context, limit, any_key(&key), any_cost(&cost))
-    });
+    module.set_native_fn(
+        name,
+        move |context: NativeCallContext, limit: &mut LimitValue, key: Dynamic, cost: Dynamic| {
+            run(&context, limit, any_key(&key), any_cost(&cost))
+        },
+    );
 }
 
 /// `enforce`: take, and refuse the whole call when it is not allowed.
 fn register_enforce(module: &mut Module) {
-    fn enforce(context: &NativeCallContext, limit: &LimitValue, key: Result<Key, Failure>, cost: Result<Cost, Failure>) -> Answer<DecisionValue> {
+    fn enforce(
+        context: &NativeCallContext,
+        limit: &LimitValue,
+        key: Result<Key, Failure>,
+        cost: Result<Cost, Failure>,
+    ) -> Answer<DecisionValue> {
         with(context, |call| enforced(bucket::take(&mut call.transaction, &limit.0, &key?, cost?)?))
     }
     module.set_native_fn("enforce", |context: NativeCallContext, limit: &mut LimitValue| {
@@ -183,15 +194,18 @@ fn register_enforce(module: &mut Module) {
     module.set_native_fn("enforce", |context: NativeCallContext, limit: &mut LimitValue, key: Dynamic| {
         enforce(&context, limit, any_key(&key), Ok(Cost::ONE))
     });
-    module.set_native_fn("enforce", |context: NativeCallContext, limit: &mut LimitValue, key: Dynamic, cost: Dynamic| {
-        enforce(&context, limit, any_key(&key), any_cost(&cost))
-    });
+    module.set_native_fn(
+        "enforce",
+        |context: NativeCallContext, limit: &mut LimitValue, key: Dynamic, cost: Dynamic| {
+            enforce(&context, limit, any_key(&key), any_cost(&cost))
+        },
+    );
 }
 
 fn enforced(decision: Decision) -> Result<DecisionValue, Failure> {
     match decision.allowed {
         true => Ok(DecisionValue(Arc::new(decision))),
-        false => Err(Failure::Refused(refusal_of(&decision, RefusalKind::Denied))),
+        false => Err(Failure::refused(refusal_of(&decision, RefusalKind::Denied))),
     }
 }
 
@@ -204,7 +218,11 @@ fn register_keeping(module: &mut Module) {
     for (name, operation) in [("refund", bucket::refund as Operation), ("charge", bucket::charge as Operation)] {
         module.set_native_fn(
             name,
-            move |context: NativeCallContext, limit: &mut LimitValue, key: Dynamic, tokens: Dynamic| -> Answer<DecisionValue> {
+            move |context: NativeCallContext,
+                  limit: &mut LimitValue,
+                  key: Dynamic,
+                  tokens: Dynamic|
+                  -> Answer<DecisionValue> {
                 with(&context, |call| {
                     let (key, tokens) = (any_key(&key)?, any_cost(&tokens)?);
                     Ok(decision(operation(&mut call.transaction, &limit.0, &key, tokens)?))
@@ -212,22 +230,29 @@ fn register_keeping(module: &mut Module) {
             },
         );
     }
-    module.set_native_fn("block", |context: NativeCallContext, limit: &mut LimitValue, key: Dynamic, span: Dynamic| -> Answer<DecisionValue> {
-        with(&context, |call| {
-            let (key, span) = (any_key(&key)?, span_ms(&span)?);
-            Ok(decision(bucket::block(&mut call.transaction, &limit.0, &key, span)?))
-        })
-    });
-    module.set_native_fn("unblock", |context: NativeCallContext, limit: &mut LimitValue, key: Dynamic| -> Answer<DecisionValue> {
-        with(&context, |call| Ok(decision(bucket::unblock(&mut call.transaction, &limit.0, &any_key(&key)?)?)))
-    });
+    module.set_native_fn(
+        "block",
+        |context: NativeCallContext, limit: &mut LimitValue, key: Dynamic, span: Dynamic| -> Answer<DecisionValue> {
+            with(&context, |call| {
+                let (key, span) = (any_key(&key)?, span_ms(&span)?);
+                Ok(decision(bucket::block(&mut call.transaction, &limit.0, &key, span)?))
+            })
+        },
+    );
+    module.set_native_fn(
+        "unblock",
+        |context: NativeCallContext, limit: &mut LimitValue, key: Dynamic| -> Answer<DecisionValue> {
+            with(&context, |call| Ok(decision(bucket::unblock(&mut call.transaction, &limit.0, &any_key(&key)?)?)))
+        },
+    );
     module.set_native_fn("reset", |context: NativeCallContext, limit: &mut LimitValue, key: Dynamic| -> Answer<()> {
         with(&context, |call| Ok(bucket::reset(&mut call.transaction, &limit.0, &any_key(&key)?)?))
     });
     module.set_native_fn("reset", |context: NativeCallContext, limit: &mut LimitValue| -> Answer<()> {
         with(&context, |call| Ok(bucket::reset(&mut call.transaction, &limit.0, &Key::global())?))
     });
-    module.set_native_fn("describe", |limit: &mut LimitValue| -> Answer<ImmutableString> { Ok(limit.describe().into()) });
+    module
+        .set_native_fn("describe", |limit: &mut LimitValue| -> Answer<ImmutableString> { Ok(limit.describe().into()) });
     module.set_native_fn("name", |limit: &mut LimitValue| -> Answer<ImmutableString> { Ok(limit.name().into()) });
     module.set_getter_fn("name", |limit: &mut LimitValue| -> Answer<ImmutableString> { Ok(limit.name().into()) });
     for name in ["to_string", "to_debug"] {
@@ -304,7 +329,9 @@ fn register_getters(module: &mut Module) {
     getter!("would_refuse", Dynamic, |d| Dynamic::from_array(
         d.would_refuse.iter().map(|name| Dynamic::from(ImmutableString::from(&**name))).collect()
     ));
-    module.set_native_fn("to_map", |decision: &mut DecisionValue| -> Answer<rhai::Map> { Ok(convert::to_map(decision.to_map())) });
+    module.set_native_fn("to_map", |decision: &mut DecisionValue| -> Answer<rhai::Map> {
+        Ok(convert::to_map(decision.to_map()))
+    });
     for name in ["to_string", "to_debug"] {
         module.set_native_fn(name, |decision: &mut DecisionValue| -> Answer<ImmutableString> {
             Ok(Value::Map(decision.to_map()).to_json().into())
@@ -315,7 +342,7 @@ fn register_getters(module: &mut Module) {
 /// A key of text, checked for its length.
 fn text_key(text: &str) -> Result<Key, Failure> {
     let key = Key::from(text);
-    key.check().map_err(|invalid| Failure::Raised(Raised::new("bad_key", invalid.to_string())))?;
+    key.check().map_err(|invalid| Failure::from(Raised::new("bad_key", invalid.to_string())))?;
     Ok(key)
 }
 
@@ -324,11 +351,11 @@ fn any_key(value: &Dynamic) -> Result<Key, Failure> {
         return text_key(&text);
     }
     let value = convert::from_dynamic(value).map_err(|why| Raised::new("bad_key", why))?;
-    Key::from_value(&value).map_err(|invalid| Failure::Raised(Raised::new("bad_key", invalid.to_string())))
+    Key::from_value(&value).map_err(|invalid| Failure::from(Raised::new("bad_key", invalid.to_string())))
 }
 
 fn int_cost(tokens: i64) -> Result<Cost, Failure> {
-    Cost::new(tokens).map_err(|invalid| Failure::Raised(Raised::new("bad_cost", invalid.to_string())))
+    Cost::new(tokens).map_err(|invalid| Failure::from(Raised::new("bad_cost", invalid.to_string())))
 }
 
 fn any_cost(value: &Dynamic) -> Result<Cost, Failure> {
@@ -337,7 +364,7 @@ fn any_cost(value: &Dynamic) -> Result<Cost, Failure> {
     }
     // NaN is no value at all, and its message should still speak of the cost.
     let value = convert::from_dynamic(value).map_err(|why| Raised::new("bad_cost", format!("cost: {why}")))?;
-    Cost::from_value(&value).map_err(|invalid| Failure::Raised(Raised::new("bad_cost", invalid.to_string())))
+    Cost::from_value(&value).map_err(|invalid| Failure::from(Raised::new("bad_cost", invalid.to_string())))
 }
 
 /// A span as ms or as text with a unit.

@@ -19,7 +19,8 @@ pub(super) fn register(module: &mut Module) {
     });
     for (name, unit) in [("seconds", 1_000_i64), ("minutes", 60_000), ("hours", 3_600_000), ("days", 86_400_000)] {
         module.set_native_fn(name, move |context: NativeCallContext, n: i64| -> Answer<i64> {
-            n.checked_mul(unit).ok_or_else(|| bad(&context, format!("{name}({n}) is more milliseconds than can be counted")))
+            n.checked_mul(unit)
+                .ok_or_else(|| bad(&context, format!("{name}({n}) is more milliseconds than can be counted")))
         });
         module.set_native_fn(name, move |context: NativeCallContext, n: f64| -> Answer<i64> {
             let ms = n * unit as f64;

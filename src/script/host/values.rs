@@ -78,13 +78,17 @@ fn ip_key(text: &str, v6_bits: i64) -> Result<String, String> {
 
 fn register_digests(module: &mut Module) {
     module.set_native_fn("sha256", |text: &str| -> Answer<ImmutableString> { Ok(hex(&Sha256::digest(text)).into()) });
-    module.set_native_fn("hmac_sha256", |context: NativeCallContext, secret: &str, text: &str| -> Answer<ImmutableString> {
-        let mut mac = Hmac::<Sha256>::new_from_slice(secret.as_bytes())
-            .map_err(|why| bad(&context, "bad_value", why.to_string()))?;
-        mac.update(text.as_bytes());
-        Ok(hex(&mac.finalize().into_bytes()).into())
-    });
-    module.set_native_fn("secure_eq", |a: &str, b: &str| -> Answer<bool> { Ok(a.as_bytes().ct_eq(b.as_bytes()).into()) });
+    module.set_native_fn(
+        "hmac_sha256",
+        |context: NativeCallContext, secret: &str, text: &str| -> Answer<ImmutableString> {
+            let mut mac = Hmac::<Sha256>::new_from_slice(secret.as_bytes())
+                .map_err(|why| bad(&context, "bad_value", why.to_string()))?;
+            mac.update(text.as_bytes());
+            Ok(hex(&mac.finalize().into_bytes()).into())
+        },
+    );
+    module
+        .set_native_fn("secure_eq", |a: &str, b: &str| -> Answer<bool> { Ok(a.as_bytes().ct_eq(b.as_bytes()).into()) });
     module.set_native_fn("secure_eq", |context: NativeCallContext, a: Dynamic, b: Dynamic| -> Answer<bool> {
         // A missing secret must never equal a missing guess.
         let message = format!("`secure_eq` compares two strings, not {} and {}", type_name(&a), type_name(&b));

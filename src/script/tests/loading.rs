@@ -43,9 +43,16 @@ fn names_are_unique_over_files() {
     assert!(one("fn f() { }\nfn f(x) { }").contains("`f` is defined twice: here and at a.rhai:1:4"));
     assert!(one("fn find_one(a, b) { }").contains("a.rhai:1:4: error: `find_one` would hide the host function"));
     assert!(one("private fn insert(a, b) { }").contains("would hide the host function"));
-    compile(&[("a.rhai", "fn f() { h() } private fn h() { 1 }"), ("b.rhai", "fn g() { h() } private fn h() { 2 }")]).unwrap();
-    assert!(faults(&[("a.rhai", "private fn h() { }"), ("b.rhai", "fn g() { h() }")]).contains("b.rhai:1:10: error: there is no function `h`"));
-    assert!(faults(&[("a.rhai", "const X = 1;"), ("b.rhai", "fn g() { X }")]).contains("b.rhai:1:10: error: there is no variable `X`"));
+    compile(&[("a.rhai", "fn f() { h() } private fn h() { 1 }"), ("b.rhai", "fn g() { h() } private fn h() { 2 }")])
+        .unwrap();
+    assert!(
+        faults(&[("a.rhai", "private fn h() { }"), ("b.rhai", "fn g() { h() }")])
+            .contains("b.rhai:1:10: error: there is no function `h`")
+    );
+    assert!(
+        faults(&[("a.rhai", "const X = 1;"), ("b.rhai", "fn g() { X }")])
+            .contains("b.rhai:1:10: error: there is no variable `X`")
+    );
 }
 
 #[test]
@@ -78,9 +85,15 @@ fn only_declarations_stand_at_file_level() {
         ("/// @param x int\nfn f(y) { }", "`@param x` names no parameter"),
         ("fn f() { import \"x\" as y; }", "import"),
         ("fn f() { x::y() }", "there is no module `x`"),
-        ("const L = fixed_window(\"l\", 1, \"1m\"); const M = fixed_window(\"l\", 2, \"1m\");", "limit `l` is declared twice with different settings"),
+        (
+            "const L = fixed_window(\"l\", 1, \"1m\"); const M = fixed_window(\"l\", 2, \"1m\");",
+            "limit `l` is declared twice with different settings",
+        ),
         ("const L = fixed_window(\"l\", 1, \"1m\"); const M = fixed_window(\"l\", 1, \"1m\");", "loads"),
-        ("collection(\"u\").unique(\"email\").ttl_after(\"at\", \"90d\"); create_index(\"u\", [\"a\", \"b\"]);", "loads"),
+        (
+            "collection(\"u\").unique(\"email\").ttl_after(\"at\", \"90d\"); create_index(\"u\", [\"a\", \"b\"]);",
+            "loads",
+        ),
         ("collection(\"u\").ttl(\"a\"); create_ttl_index(\"u\", \"b\");", "is declared to expire by `a` and by `b`"),
         ("collection(\"u\").unique(5);", "the fields of an index are"),
         ("fn f() { take_al([]) }", "did you mean `take_all`?"),
@@ -111,9 +124,13 @@ fn other_dialects_get_a_hint() {
 
 #[test]
 fn an_abort_after_a_take_is_warned_of() {
-    let program = program("const L = fixed_window(\"l\", 1, \"1m\");\nfn f(k) {\n  if !L.take(k).allowed { abort(\"no\"); }\n}");
+    let program =
+        program("const L = fixed_window(\"l\", 1, \"1m\");\nfn f(k) {\n  if !L.take(k).allowed { abort(\"no\"); }\n}");
     let warnings: Vec<String> = program.warnings().iter().map(ToString::to_string).collect();
-    assert!(warnings[0].starts_with("test.rhai:3:27: warning: this `abort` undoes the take before it in `f`"), "{warnings:?}");
+    assert!(
+        warnings[0].starts_with("test.rhai:3:27: warning: this `abort` undoes the take before it in `f`"),
+        "{warnings:?}"
+    );
 }
 
 #[test]
