@@ -47,7 +47,14 @@ pub(super) fn engine(natives: &Natives, budget: &Budget) -> Engine {
     engine.set_optimization_level(OptimizationLevel::None);
     engine.set_strict_variables(true);
     engine.set_fail_on_invalid_map_property(true);
-    engine.set_fast_operators(false);
+    // Fast for arithmetic; comparisons are operators of ours, see `compare`.
+    engine.set_fast_operators(true);
+    for (_, ours, _, precedence) in compare::OPERATORS {
+        if let Err(why) = engine.register_custom_operator(ours, precedence) {
+            // Only a spelling that the language reserves is refused, and ours are fixed.
+            unreachable!("{why}");
+        }
+    }
     engine.set_max_strings_interned(0);
     engine.disable_symbol("eval");
 

@@ -98,6 +98,11 @@ fn constants_are_seen_by_every_function_of_their_file() {
         ("const MAX = 3; fn test() { let MAX = 5; MAX }", "returned 5"),
         ("const MAX = 3; fn test() { [1, 2].map(|x| x + MAX) }", "returned [4,5]"),
         ("const MAX = 3; fn test() { let y = 1; let f = |x| x + MAX + y; f.call(1) }", "returned 5"),
+        ("const MAX = 3; fn test() { `${MAX}${one() == 3}` } private fn one() { MAX }", "returned \"3true\""),
+        (
+            "let a = 1; let b = 2.5; [a + 1 < 3 && b >= a, !(a == b), a < b == true, -a <= 0, a in [1] == true]",
+            "returned [true,true,true,true,true]",
+        ),
         ("const A = 1; const B = A + 1; fn test() { `${B}-${A}` }", "returned \"2-1\""),
         ("const M = #{ a: [1] }; fn test() { M.a[0] }", "returned 1"),
         ("const TWICE = |x| x * 2; fn test() { TWICE.call(4) }", "returned 8"),
