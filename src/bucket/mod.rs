@@ -201,16 +201,27 @@ fn decide_all(tx: &mut Transaction, demands: &[Demand], spend: bool) -> Result<D
             }
         }
     }
+    // A limit built inside a function may name one bucket with several settings: each of them must allow the sum.
+    let shared = |member: &Member<'_>| {
+        let (mut tokens, mut writes) = (0, true);
+        for other in members.iter().filter(|other| other.found.row_key == member.found.row_key) {
+            tokens += other.tokens;
+            // One of them writes, and not the one that happens to come last.
+            writes &= member.limit.settings() <= other.limit.settings();
+        }
+        (tokens, writes)
+    };
+    let shares: Vec<(i128, bool)> = members.iter().map(shared).collect();
     let verdicts: Vec<Verdict> =
-        members.iter().map(|member| member.standing.verdict(member.tokens, Mode::Take)).collect();
+        members.iter().zip(&shares).map(|(member, (tokens, _))| member.standing.verdict(*tokens, Mode::Take)).collect();
     let allowed = verdicts.iter().all(|verdict| *verdict == Verdict::Fits);
     let mut combination = Combination::default();
-    for (member, verdict) in members.iter_mut().zip(verdicts) {
+    for ((member, (tokens, writes)), verdict) in members.iter_mut().zip(shares).zip(verdicts) {
         if spend && allowed {
             // What fits is at most the capacity, an `i64`.
-            member.standing.spend(i64::try_from(member.tokens).unwrap_or(i64::MAX), true);
+            member.standing.spend(i64::try_from(tokens).unwrap_or(i64::MAX), true);
         }
-        if spend && (allowed || member.standing.is_reanchored()) {
+        if spend && writes && (allowed || member.standing.is_reanchored()) {
             store(tx, &member.standing, member.limit, &member.found)?;
         }
         combination.add(member.standing.decision(verdict));
@@ -256,3 +267,14 @@ fn row_key(limit: &Limit, key: &Key) -> Result<Vec<u8>, Fault> {
     }
     Ok(KeyBuffer::new(space::BUCKET).name(limit.name()).raw(key.encoded()).into_vec())
 }
+
+#[cfg(test)]
+mod faults;
+#[cfg(test)]
+mod fixture;
+#[cfg(test)]
+mod model;
+#[cfg(test)]
+mod properties;
+#[cfg(test)]
+mod vectors;

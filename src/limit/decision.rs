@@ -127,3 +127,32 @@ fn shared_text<S: Serializer>(text: &Arc<str>, serializer: S) -> Result<S::Ok, S
 fn shared_texts<S: Serializer>(texts: &[Arc<str>], serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_seq(texts.iter().map(|text| &**text))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_map_and_the_serialized_form_are_one() {
+        let name: Arc<str> = "login".into();
+        let decision = Decision {
+            allowed: false,
+            limit: 5,
+            remaining: 0,
+            used: 5,
+            retry_after: 300,
+            reset_at: Timestamp::from_millis(1_000),
+            delay: 0,
+            reason: Reason::Limited,
+            violated: vec![Violation { name: name.clone(), wait: 300 }],
+            would_refuse: vec!["shadow".into()],
+            name,
+        };
+        assert_eq!(Value::from_serde(&decision).unwrap(), decision.to_value());
+        let text = concat!(
+            r#"{"allowed":false,"delay":0,"limit":5,"reason":"limited","remaining":0,"reset_at":1000,"#,
+            r#""retry_after":300,"used":5,"violated":[{"name":"login","wait":300}],"would_refuse":["shadow"]}"#
+        );
+        assert_eq!(decision.to_value().to_json(), text);
+    }
+}

@@ -1,4 +1,7 @@
 //! A key: whose bucket it is.
+//!
+//! It is held as the ordered element that ends a row's key. `store::key` defines those elements; that file is pure
+//! and knows no store, so taking it from there points at no layer above.
 
 use std::fmt;
 use std::str::FromStr;

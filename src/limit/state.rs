@@ -72,6 +72,14 @@ impl State {
             .ok_or_else(|| StoreError::Corrupt("a bucket has an unreadable state: restore it from a backup".into()))
     }
 
+    /// The instant the spending counts from: the opening of the window, or the last change.
+    pub(crate) fn since(&self) -> i64 {
+        match self.spent {
+            Some(Spent::FixedWindow(window)) => window.opened_at,
+            _ => self.at,
+        }
+    }
+
     /// Tokens spent at the last change, a started one counting whole.
     pub(crate) fn used(&self) -> i64 {
         match self.spent {

@@ -1,0 +1,247 @@
+//! A slow exact model of a bucket, to compare with: fractions of tokens, windows walked one by one, waits found by
+//! trying instants. It shares no arithmetic with the limits; what it has in common with them is `limits.md`.
+
+use crate::limit::{Kind, Limit, Start};
+
+/// A fraction of tokens, `n / d` with `d` from 1 up.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Ratio(i128, i128);
+
+impl Ratio {
+    fn whole(n: i64) -> Ratio {
+        Ratio(n.into(), 1)
+    }
+
+    fn plus(self, n: i128, d: i128) -> Ratio {
+        let (mut a, mut b) = (self.0 * d + n * self.1, self.1 * d);
+        let (num, den) = (a, b);
+        while b != 0 {
+            (a, b) = (b, a % b);
+        }
+        if num <= 0 { Ratio(0, 1) } else { Ratio(num / a, den / a) }
+    }
+
+    fn ceil(self) -> i64 {
+        i64::try_from((self.0 + self.1 - 1) / self.1).unwrap()
+    }
+}
+
+/// What is remembered of one bucket.
+#[derive(Clone, Debug)]
+pub(super) struct Model {
+    pub(super) limit: Limit,
+    at: i64,
+    spent: Ratio,
+    window: Option<i64>,
+    last: Option<i64>,
+    block: Option<i64>,
+    gone: i64,
+    /// Whether the clock was put back so far that this has moved to it.
+    pub(super) reanchored: bool,
+}
+
+impl Model {
+    pub(super) fn new(limit: Limit) -> Model {
+        Model {
+            limit,
+            at: 0,
+            spent: Ratio(0, 1),
+            window: None,
+            last: None,
+            block: None,
+            gone: i64::MIN,
+            reanchored: false,
+        }
+    }
+
+    /// The bucket at `now`, as `limit` sees it.
+    pub(super) fn seen(&self, limit: &Limit, now: i64) -> Model {
+        let same_kind = self.limit.kind() == limit.kind();
+        if self.gone <= now || !same_kind {
+            return Model { at: now, gone: i64::MIN, ..Model::new(limit.clone()) };
+        }
+        let mut seen = Model { limit: limit.clone(), reanchored: false, ..self.clone() };
+        if self.at > now && self.at - now > full_refill(limit) {
+            let by = now - self.at;
+            seen.at += by;
+            seen.gone += by;
+            seen.reanchored = true;
+            for instant in [&mut seen.window, &mut seen.last, &mut seen.block].into_iter().flatten() {
+                *instant += by;
+            }
+        }
+        let period = limit.period_ms();
+        if limit.kind() == Kind::TokenBucket && self.limit.period_ms() != period {
+            // Counted in the new period's units, rounded up.
+            let units = Ratio(seen.spent.0 * i128::from(period), seen.spent.1).ceil();
+            seen.spent = Ratio(0, 1).plus(units.into(), period.into());
+        }
+        let advance = seen.spent.plus((-self.limit.max_tokens()).into(), 1);
+        let most = advance.plus(limit.max_tokens().into(), 1);
+        if seen.spent.0 * most.1 > most.0 * seen.spent.1 {
+            seen.spent = most;
+        }
+        let target = seen.at.max(now);
+        match limit.kind() {
+            Kind::TokenBucket => {
+                seen.spent = seen.spent.plus(-i128::from(limit.rate()) * i128::from(target - seen.at), period.into());
+                seen.at = target;
+            }
+            _ => seen.walk(target),
+        }
+        seen
+    }
+
+    /// Walks to `target` from window to window.
+    fn walk(&mut self, target: i64) {
+        let period = self.limit.period_ms();
+        while let Some(opened) = self.window_of(self.at) {
+            if self.spent.0 == 0 && self.origin().is_some() {
+                self.window = None;
+                break;
+            }
+            if opened + period > target {
+                self.window = Some(opened);
+                break;
+            }
+            self.at = opened + period;
+            self.spent = self.spent.plus(-i128::from(self.limit.rate()), 1);
+            self.window = (self.spent.0 > 0 || self.origin().is_some()).then_some(self.at);
+        }
+        self.at = target;
+    }
+
+    fn origin(&self) -> Option<i64> {
+        match self.limit.settings().start {
+            Start::Epoch => Some(0),
+            Start::At(instant) => Some(instant.as_millis()),
+            _ => None,
+        }
+    }
+
+    fn window_of(&self, instant: i64) -> Option<i64> {
+        let period = self.limit.period_ms();
+        let origin = self.origin().or(self.window)?;
+        Some(origin + (instant - origin).div_euclid(period) * period)
+    }
+
+    fn cool(&self) -> bool {
+        let interval = self.limit.settings().min_interval_ms;
+        interval == 0 || self.last.is_none_or(|last| last + interval <= self.at)
+    }
+
+    fn free(&self) -> bool {
+        self.block.is_none_or(|until| until <= self.at)
+    }
+
+    /// Whether `cost` fits now, `ahead` tokens of the future counted in.
+    fn fits(&self, cost: i64, ahead: i64) -> bool {
+        let room = i128::from(self.limit.max_tokens()) + i128::from(ahead) - i128::from(cost);
+        room >= 0 && self.spent.0 <= room * self.spent.1 && self.cool() && self.free()
+    }
+
+    /// The least wait after which `done` is true of the bucket when nobody touches it.
+    fn wait(&self, now: i64, done: impl Fn(&Model) -> bool) -> i64 {
+        let after = |ms: i64| done(&self.seen(&self.limit, now + ms));
+        let (mut low, mut high) = (-1, 0);
+        while !after(high) {
+            (low, high) = (high, high * 2 + 1);
+        }
+        while high - low > 1 {
+            let middle = low + (high - low) / 2;
+            if after(middle) {
+                high = middle;
+            } else {
+                low = middle;
+            }
+        }
+        high
+    }
+
+    /// `(allowed, retry_after)` for a bucket seen at `now`.
+    pub(super) fn verdict(&self, now: i64, cost: i64, ahead: i64) -> (bool, i64) {
+        if i128::from(cost) > i128::from(self.limit.max_tokens()) + i128::from(ahead) {
+            return (false, 0);
+        }
+        // Written down as seen, so that a clock put back does not move it again while waiting.
+        let wait = self.wait(now, |bucket| bucket.fits(cost, ahead));
+        (wait == 0, wait)
+    }
+
+    pub(super) fn spend(&mut self, cost: i64, accepted: bool) {
+        self.window = self.window_of(self.at).or(Some(self.at)).filter(|_| self.limit.kind() == Kind::FixedWindow);
+        self.spent = self.spent.plus(cost.into(), 1);
+        // A cooldown counts from takes accepted while it was declared.
+        if accepted && self.limit.settings().min_interval_ms > 0 {
+            self.last = Some(self.at);
+        }
+    }
+
+    pub(super) fn give(&mut self, tokens: i64) {
+        self.spent = self.spent.plus((-tokens).into(), 1);
+        if self.spent.0 == 0 && self.origin().is_some() {
+            self.window = None;
+        }
+    }
+
+    pub(super) fn block(&mut self, until: Option<i64>) {
+        self.block = until.map(|span| self.at + span);
+    }
+
+    /// After a write: when is there nothing left to remember?
+    pub(super) fn written(&mut self, now: i64) {
+        self.last = self.last.filter(|_| !self.cool());
+        self.block = self.block.filter(|_| !self.free());
+        self.gone = i64::MAX;
+        let open = |bucket: &Model| bucket.limit.kind() == Kind::FixedWindow && bucket.origin().is_none();
+        let over = |bucket: &Model| {
+            let closed = !open(bucket) || bucket.window.is_none();
+            bucket.spent.0 == 0 && closed && bucket.cool() && bucket.free()
+        };
+        self.gone = if over(self) { i64::MIN } else { now + self.wait(now, over) };
+    }
+
+    /// After a write that changes nothing of what is spent: the row goes when it would have gone, or earlier.
+    pub(super) fn kept(&mut self, now: i64) {
+        let gone = self.gone;
+        self.written(now);
+        self.gone = self.gone.min(gone);
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.spent.0 == 0 && self.window.is_none()
+    }
+
+    /// Forgets what has expired.
+    pub(super) fn sweep(&mut self, now: i64) {
+        if self.gone <= now {
+            *self = Model::new(self.limit.clone());
+        }
+    }
+
+    pub(super) fn used(&self) -> i64 {
+        self.spent.ceil()
+    }
+
+    pub(super) fn remaining(&self) -> i64 {
+        (self.limit.max_tokens() - self.used()).max(0)
+    }
+
+    pub(super) fn delay(&self, now: i64) -> i64 {
+        let most = self.limit.max_tokens();
+        self.wait(now, |bucket| bucket.spent.0 <= Ratio::whole(most).0 * bucket.spent.1)
+    }
+
+    pub(super) fn reset_at(&self, now: i64) -> i64 {
+        now + self.wait(now, |bucket| bucket.spent.0 == 0)
+    }
+}
+
+/// One full-refill time by counting: windows, or milliseconds of trickle.
+fn full_refill(limit: &Limit) -> i64 {
+    let (rate, period, capacity) = (limit.rate(), limit.period_ms(), limit.max_tokens());
+    match limit.kind() {
+        Kind::FixedWindow => (1..).find(|windows| windows * rate >= capacity).unwrap_or(0) * period,
+        _ => (capacity * period + rate - 1) / rate,
+    }
+}
