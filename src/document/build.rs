@@ -71,15 +71,21 @@ fn progress(tx: &mut Transaction, collection: &str, work: &Work) -> Result<(u64,
     }
 }
 
-/// The next documents of a build, expired ones removed on the way: they must not bring back what a clock step reveals.
-/// Returns them with the rows done in all; none when this was the end.
-#[allow(clippy::type_complexity)]
+/// The live documents of one step, and the rows done in all.
+struct Step {
+    documents: Vec<(Vec<u8>, Map)>,
+    done: u64,
+}
+
+/// The next documents of a build; none when this was the end.
+///
+/// Expired ones are removed on the way: left without an entry, they would come back by halves if the clock stepped back.
 fn next_documents(
     tx: &mut Transaction,
     collection: &Collection,
     work: &Work,
     most: usize,
-) -> Result<Option<(Vec<(Vec<u8>, Map)>, u64)>, DocumentError> {
+) -> Result<Option<Step>, DocumentError> {
     let (done, after) = progress(tx, &collection.name, work)?;
     let mut range = row::all(&collection.name);
     if let Some(after) = after {
@@ -102,7 +108,7 @@ fn next_documents(
             documents.push((key.to_vec(), document));
         }
     }
-    Ok(Some((documents, done)))
+    Ok(Some(Step { documents, done }))
 }
 
 /// Adds the entries of the next documents to an index.
@@ -115,7 +121,7 @@ fn add(
 ) -> Result<Progress, DocumentError> {
     let work = Work::Index(name.to_owned());
     let Some(index) = collection.indexes.iter().find(|index| index.name == name) else { return Ok(Progress::Ready) };
-    let Some((documents, done)) = next_documents(tx, collection, &work, most)? else {
+    let Some(Step { documents, done }) = next_documents(tx, collection, &work, most)? else {
         set_state(tx, &collection.name, &mut stored, name, Some(IndexState::Ready))?;
         return Ok(Progress::Ready);
     };
@@ -175,7 +181,7 @@ fn retime(
     mut stored: StoredCollection,
     most: usize,
 ) -> Result<Progress, DocumentError> {
-    let Some((documents, done)) = next_documents(tx, collection, &Work::Ttl, most)? else {
+    let Some(Step { documents, done }) = next_documents(tx, collection, &Work::Ttl, most)? else {
         stored.ttl_pending = false;
         catalogue::forget_progress(tx, &collection.name, &Work::Ttl)?;
         catalogue::store(tx, &collection.name, &stored)?;

@@ -17,8 +17,11 @@ use super::row;
 /// The decoded catalogue rows, one for each collection asked for. One catalogue serves one store.
 #[derive(Default)]
 pub(crate) struct Catalogue {
-    known: RwLock<HashMap<String, (Option<Bytes>, Arc<Collection>)>>,
+    known: RwLock<HashMap<String, Known>>,
 }
+
+/// A catalogue row, none for a collection that was never declared, with what it says.
+type Known = (Option<Bytes>, Arc<Collection>);
 
 /// The most decoded collections kept: names come from scripts, and may be made up.
 const MOST_KNOWN: usize = 1_024;

@@ -118,8 +118,9 @@ pub(crate) struct StoredIndex {
     pub(crate) state: IndexState,
 }
 
-/// What the store remembers of a collection: the body of its catalogue row.
+/// What the store remembers of a collection: the body of its catalogue row. A row of an older version may lack fields.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub(crate) struct StoredCollection {
     pub(crate) indexes: Vec<StoredIndex>,
     pub(crate) ttl: Option<Ttl>,

@@ -122,7 +122,7 @@ mod tests {
         let float = Value::Float(9_007_199_254_740_992.0);
         assert_eq!(compare(&Value::Int((1 << 53) + 1), &float), Ordering::Greater);
         assert!(equal(&Value::Int(1 << 53), &float));
-        assert_eq!(compare(&Value::Int(i64::MAX), &Value::Float(9.223372036854775807e18)), Ordering::Less);
+        assert_eq!(compare(&Value::Int(i64::MAX), &Value::Float(9_223_372_036_854_775_808.0)), Ordering::Less);
         assert!(equal(&Value::Int(i64::MIN), &Value::Float(i64::MIN as f64)));
         assert_eq!(compare_within_type(&Value::Int(1), &"1".into()), None);
     }

@@ -91,7 +91,9 @@ pub(crate) fn exists(tx: &mut Transaction, collection: &Collection, filter: &Fil
     Ok(any)
 }
 
-/// All documents that match, in no promised order: what an update or a delete settles before it writes.
+/// All documents that match, in the order of `_id`: what an update or a delete settles before it writes.
+///
+/// The order decides which violation an error names, and no index may change that.
 pub(super) fn all_matching(
     tx: &mut Transaction,
     collection: &Collection,
@@ -102,6 +104,7 @@ pub(super) fn all_matching(
         found.push(document);
         ControlFlow::Continue(())
     })?;
+    found.sort_by(|a, b| by(&Sort::default(), a, b));
     Ok(found)
 }
 

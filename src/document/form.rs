@@ -46,8 +46,10 @@ pub(super) fn check_id(id: &Value) -> Result<&str, DataError> {
 }
 
 /// Checks a value that is to be kept: no `$` names at any depth, no NaN, not too deep.
+///
+/// `depth` is how many containers deep the value itself is, should it be one.
 pub(super) fn check_value(value: &Value, depth: usize) -> Result<(), String> {
-    if depth > MAX_DEPTH {
+    if depth > MAX_DEPTH && matches!(value, Value::Array(_) | Value::Map(_)) {
         return Err(format!("values nest deeper than {MAX_DEPTH} arrays and maps"));
     }
     match value {
