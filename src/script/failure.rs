@@ -121,7 +121,7 @@ fn describe_with(mut error: EvalAltResult, depth: usize, text: usize, array: usi
             let what = what.to_lowercase();
             let factor = super::budget::WHOLE_VALUE;
             budget(if what.contains("string") {
-                spent("bytes of text in one value", text.saturating_mul(factor))
+                spent("bytes of text in one value", text.saturating_mul(super::budget::WHOLE_TEXT))
             } else if what.contains("map") {
                 spent("map entries in one value", map.saturating_mul(factor))
             } else {

@@ -10,7 +10,7 @@ use rhai::packages::{
 };
 use rhai::{Dynamic, Engine, Module, NativeCallContext, OptimizationLevel, Shared};
 
-use super::budget::{Budget, MOST_DEPTH, WHOLE_VALUE};
+use super::budget::{Budget, MOST_DEPTH, WHOLE_TEXT, WHOLE_VALUE};
 use super::natives::Natives;
 use super::{call, compare, convert, host};
 
@@ -65,7 +65,7 @@ pub(super) fn engine(natives: &Natives, budget: &Budget) -> Engine {
     engine.set_max_expr_depths(EXPRESSION_DEPTH, EXPRESSION_DEPTH);
     // Counted by `progress`, where each call brings its own budget.
     engine.set_max_operations(0);
-    engine.set_max_string_size(budget.text_bytes.saturating_mul(WHOLE_VALUE));
+    engine.set_max_string_size(budget.text_bytes.saturating_mul(WHOLE_TEXT));
     engine.set_max_array_size(budget.array_items.saturating_mul(WHOLE_VALUE));
     engine.set_max_map_size(budget.map_items.saturating_mul(WHOLE_VALUE));
 

@@ -59,6 +59,7 @@ fn growth() {
         "let b = blob(1000000000, 1); b",
         "let s = \"abc\"; loop { s.replace(\"a\", \"aaaaaaaaaaaaaaaa\"); }",
         "loop { print(\"x\"); }",
+        "let s = \"\"; s.pad(60000, 'x'); loop { print(s); }",
     ]);
 }
 

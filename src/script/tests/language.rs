@@ -209,6 +209,10 @@ fn documents() {
             "for i in 0..100 { insert(\"u\", #{ a: 1, b: 2, c: 3, d: 4, e: `text ${i}` }) } find(\"u\", #{}).len()",
             "returned 100",
         ),
+        (
+            "let s = \"\"; s.pad(60000, 'x'); for i in 0..4 { insert(\"u\", #{ s: s }); } find(\"u\", #{}).len()",
+            "returned 4",
+        ),
         ("find(\"u\", 5)", "failed script `find` cannot take (string, int)"),
         (
             "parse_json(`{\"a\":[{\"$gt\":1}]}`)",
