@@ -1,0 +1,1 @@
+//! `tollgate init`: writes a working example.

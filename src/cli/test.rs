@@ -1,0 +1,1 @@
+//! `tollgate test`: runs script tests.
