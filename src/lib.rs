@@ -12,6 +12,7 @@ mod outcome;
 mod release;
 mod script;
 mod store;
+pub mod testing;
 mod time;
 mod transaction;
 mod value;

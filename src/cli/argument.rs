@@ -10,9 +10,7 @@ use super::exit::usage;
 /// Reads `ARGS…`, given by position or as `name=value`, for a procedure (where it is known).
 pub(crate) fn typed(words: &[String], procedure: Option<&Procedure>) -> Result<Arguments> {
     let kind_at = |index: usize| procedure.and_then(|p| p.parameters.get(index)).map(|p| p.kind);
-    let kind_of = |name: &str| {
-        procedure.and_then(|p| p.parameters.iter().find(|p| p.name == name)).map(|p| p.kind)
-    };
+    let kind_of = |name: &str| procedure.and_then(|p| p.parameters.iter().find(|p| p.name == name)).map(|p| p.kind);
     let mut positional = Vec::new();
     let mut named = Map::new();
     for word in words {

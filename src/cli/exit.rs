@@ -145,7 +145,8 @@ mod tests {
 
     #[test]
     fn errors_are_worse_than_refusals() {
-        let ordered = [Exit::Returned, Exit::Denied, Exit::Aborted, Exit::Usage, Exit::NotFound, Exit::Script, Exit::Store];
+        let ordered =
+            [Exit::Returned, Exit::Denied, Exit::Aborted, Exit::Usage, Exit::NotFound, Exit::Script, Exit::Store];
         for pair in ordered.windows(2) {
             assert_eq!(pair[0].worse(pair[1]), pair[1]);
             assert_eq!(pair[1].worse(pair[0]), pair[1]);

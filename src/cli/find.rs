@@ -44,8 +44,8 @@ impl Find {
         if let Some(limit) = self.limit {
             options.insert("limit".into(), Value::from(limit));
         }
-        let documents = engine
-            .read::<_, Error>(|transaction| transaction.find_with(&self.collection, &filter, &options))?;
+        let documents =
+            engine.read::<_, Error>(|transaction| transaction.find_with(&self.collection, &filter, &options))?;
         engine.close()?;
         let none = documents.is_empty();
         for document in documents {
@@ -65,9 +65,8 @@ impl Find {
 
 fn read_filter(engine: &Engine, text: &str) -> Result<Map> {
     let value = if text.starts_with('{') {
-        Value::from_json(text).map_err(|why| {
-            usage(format!("the filter is not JSON: {why}; as scripts write it, it begins with `#{{`"))
-        })?
+        Value::from_json(text)
+            .map_err(|why| usage(format!("the filter is not JSON: {why}; as scripts write it, it begins with `#{{`")))?
     } else {
         match engine.session().eval(text)? {
             Outcome::Returned(value) => value,

@@ -77,9 +77,9 @@ pub(crate) fn refusal(refusal: &Refusal) -> String {
         let limits: Vec<String> = refusal
             .violated
             .iter()
-            .map(|violation| match violation.retry_after {
-                Some(wait) => format!("{} {}", violation.limit, duration(wait)),
-                None => format!("{} never", violation.limit),
+            .map(|violation| match violation.wait {
+                0 => format!("{} never", violation.name),
+                wait => format!("{} {}", violation.name, span(wait)),
             })
             .collect();
         let _ = write!(text, " [{}]", limits.join(", "));

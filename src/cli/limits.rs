@@ -192,7 +192,7 @@ pub(crate) fn buckets_table(buckets: &[Bucket], now: Timestamp) -> String {
 
 fn table(header: &[&str], rows: impl Iterator<Item = Vec<String>>) -> String {
     let mut table = Table::new();
-    table.load_preset(presets::NOTHING).set_header(header.iter().copied());
+    table.load_style(presets::NOTHING).set_header(header.iter().copied());
     for row in rows {
         table.add_row(row);
     }

@@ -72,7 +72,8 @@ impl Place {
             let existing = matches!(need, Need::ExistingStore | Need::ExistingProcedures) || self.readonly;
             if existing && !self.db.exists() {
                 let path = self.db.display();
-                let message = format!("there is no store at {path}: name one with --db, or make one with `tollgate call`");
+                let message =
+                    format!("there is no store at {path}: name one with --db, or make one with `tollgate call`");
                 return Err(StoreMissingError(message).into());
             }
             builder = builder.path(&self.db);

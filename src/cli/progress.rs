@@ -22,9 +22,10 @@ pub(crate) fn reporter() -> impl Fn(&str, u64, u64) + Send + Sync + 'static {
             *shown = Some((what.to_owned(), bar(what)));
         }
         let Some((_, bar)) = shown.as_ref() else { return };
-        bar.set_length(total);
+        // How much there is may not be known; then only the number moves.
+        bar.set_length(total.max(done));
         bar.set_position(done);
-        if done >= total {
+        if total > 0 && done >= total {
             bar.finish_and_clear();
             *shown = None;
         }

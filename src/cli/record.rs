@@ -18,11 +18,11 @@ pub(crate) struct OutcomeRecord {
     pub(crate) data: Value,
 }
 
-/// A limit that refused.
+/// A limit that refused, as in decisions; the wait is 0 when waiting does not help.
 #[derive(Debug, Serialize)]
 pub(crate) struct ViolationRecord {
-    limit: String,
-    retry_after: Option<i64>,
+    name: String,
+    wait: i64,
 }
 
 /// Why a command did nothing.
@@ -87,7 +87,7 @@ impl OutcomeRecord {
 
 impl ViolationRecord {
     fn of(violation: &Violation) -> ViolationRecord {
-        ViolationRecord { limit: violation.limit.clone(), retry_after: violation.retry_after.map(whole_ms) }
+        ViolationRecord { name: violation.name.to_string(), wait: violation.wait }
     }
 }
 

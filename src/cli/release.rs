@@ -93,7 +93,8 @@ fn print(release: &Release, current: bool, console: &mut Console) -> Result<()> 
         return Ok(());
     }
     let hash: String = release.hash.chars().take(12).collect();
-    let mut line = format!("release {}  {}  {hash}  {}", release.number, release.at, format::count(files.len(), "file"));
+    let mut line =
+        format!("release {}  {}  {hash}  {}", release.number, release.at, format::count(files.len(), "file"));
     if let Some(earlier) = release.rollback_of {
         line.push_str(&format!("  (back to {earlier})"));
     }

@@ -44,7 +44,8 @@ pub(super) fn all(engine: &Engine, session: &Session) -> Vec<Candidate> {
         signature: String::new(),
     }));
     // A procedure is listed with its signature, not once more by its bare name.
-    let called: Vec<String> = candidates[..procedures].iter().map(|c| c.text.trim_end_matches('(').to_owned()).collect();
+    let called: Vec<String> =
+        candidates[..procedures].iter().map(|c| c.text.trim_end_matches('(').to_owned()).collect();
     candidates.retain(|candidate| !called.contains(&candidate.text));
     candidates.sort();
     candidates.dedup_by(|a, b| a.text == b.text);
@@ -88,12 +89,18 @@ mod tests {
 
     #[test]
     fn words_and_calls_are_found() {
-        for (line, word) in [("log", "log"), (".cl", ".cl"), ("LOGIN.ta", "ta"), ("f(x, y", "y"), ("", ""), ("é.a", "a")] {
+        for (line, word) in
+            [("log", "log"), (".cl", ".cl"), ("LOGIN.ta", "ta"), ("f(x, y", "y"), ("", ""), ("é.a", "a")]
+        {
             assert_eq!(&line[word_start(line, line.len())..], word, "{line}");
         }
-        for (line, call) in
-            [("pay(", Some("pay")), ("pay(1, f(2)", Some("pay")), ("pay(1, f(2", Some("f")), ("pay()", None), ("(", None)]
-        {
+        for (line, call) in [
+            ("pay(", Some("pay")),
+            ("pay(1, f(2)", Some("pay")),
+            ("pay(1, f(2", Some("f")),
+            ("pay()", None),
+            ("(", None),
+        ] {
             assert_eq!(open_call(line), call, "{line}");
         }
     }

@@ -7,10 +7,10 @@ use tollgate::Value;
 
 use super::super::console::Console;
 use super::super::exit::NotFoundError;
+use super::super::format;
 use super::super::limits::{self, BucketRecord, LimitRecord};
 use super::super::place::Source;
 use super::super::procs::ProcedureRecord;
-use super::super::format;
 use super::desk::{Answer, Desk};
 use super::dot::{ALL, Dot, Setting};
 

@@ -234,13 +234,7 @@ impl Desk {
     }
 
     /// Reports an error of the engine: at its place in the input, in the data when programs read it.
-    fn failed(
-        &mut self,
-        number: u64,
-        input: &Input<'_>,
-        mut error: Error,
-        console: &mut Console,
-    ) -> io::Result<Flow> {
+    fn failed(&mut self, number: u64, input: &Input<'_>, mut error: Error, console: &mut Console) -> io::Result<Flow> {
         self.worst = self.worst.worse(Exit::of_engine_error(&error));
         shift(&mut error, input);
         if console.json {

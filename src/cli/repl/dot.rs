@@ -11,7 +11,10 @@ use super::super::argument;
 pub(crate) enum Dot {
     Help(Option<String>),
     Procs,
-    Limits { name: Option<String>, key: Option<String> },
+    Limits {
+        name: Option<String>,
+        key: Option<String>,
+    },
     Colls,
     Source(String),
     Clock,
@@ -114,9 +117,10 @@ impl Dot {
             ".bail" => Ok(Dot::Set(Setting::Bail, switch(name, rest)?)),
             ".exit" => match rest {
                 "" => Ok(Dot::Exit(None)),
-                code => code.parse().map(|code| Dot::Exit(Some(code))).map_err(|_| {
-                    format!("`.exit {code}` is no exit code: use 0 to 255")
-                }),
+                code => code
+                    .parse()
+                    .map(|code| Dot::Exit(Some(code)))
+                    .map_err(|_| format!("`.exit {code}` is no exit code: use 0 to 255")),
             },
             // Every name of the table has its arm above.
             _ => Err(unknown(name)),
@@ -161,9 +165,10 @@ fn switch(name: &str, text: &str) -> Result<Option<bool>, String> {
 
 fn unknown(name: &str) -> String {
     // Who types the beginning of a command means that command.
-    let near = ALL.iter().map(|(usage, _)| name_of(usage)).find(|known| {
-        name.len() > 1 && (known.starts_with(name) || name.starts_with(known))
-    });
+    let near = ALL
+        .iter()
+        .map(|(usage, _)| name_of(usage))
+        .find(|known| name.len() > 1 && (known.starts_with(name) || name.starts_with(known)));
     match near {
         Some(near) => format!("there is no command `{name}`: did you mean `{near}`?"),
         None => format!("there is no command `{name}`: `.help` lists those there are"),
@@ -184,10 +189,10 @@ mod tests {
 
     #[test]
     fn commands_are_read_with_their_arguments() {
-        assert_eq!(Dot::parse(".limits login [\"a\", 1]"), Ok(Dot::Limits {
-            name: Some("login".into()),
-            key: Some("[\"a\", 1]".into())
-        }));
+        assert_eq!(
+            Dot::parse(".limits login [\"a\", 1]"),
+            Ok(Dot::Limits { name: Some("login".into()), key: Some("[\"a\", 1]".into()) })
+        );
         assert_eq!(Dot::parse(".advance 5m"), Ok(Dot::Advance(Duration::from_secs(300))));
         assert_eq!(Dot::parse(".exit 3"), Ok(Dot::Exit(Some(3))));
         assert_eq!(Dot::parse(" .json on "), Ok(Dot::Set(Setting::Json, Some(true))));

@@ -8,8 +8,8 @@ use rustyline::hint::Hinter;
 use rustyline::validate::{ValidationContext, ValidationResult, Validator};
 use rustyline::{Context, Helper, Result};
 
-use super::candidate::{self, Candidate};
 use super::super::console::Style;
+use super::candidate::{self, Candidate};
 use super::{highlight, script};
 
 /// What the line editor asks while a line is typed.

@@ -3,8 +3,30 @@
 use super::super::console::Style;
 
 const KEYWORDS: [&str; 24] = [
-    "let", "const", "fn", "private", "if", "else", "for", "in", "while", "loop", "do", "until", "break", "continue",
-    "return", "throw", "try", "catch", "switch", "true", "false", "this", "is_shared", "type_of",
+    "let",
+    "const",
+    "fn",
+    "private",
+    "if",
+    "else",
+    "for",
+    "in",
+    "while",
+    "loop",
+    "do",
+    "until",
+    "break",
+    "continue",
+    "return",
+    "throw",
+    "try",
+    "catch",
+    "switch",
+    "true",
+    "false",
+    "this",
+    "is_shared",
+    "type_of",
 ];
 
 /// The line with colours. `cursor` is the byte behind which the terminal's cursor stands.

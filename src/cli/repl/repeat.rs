@@ -14,7 +14,8 @@ pub(crate) fn split(text: &str) -> Option<(u32, &str)> {
     let digits = text.find(|c: char| !c.is_ascii_digit())?;
     let (number, rest) = text.split_at(digits);
     let input = rest.trim_start();
-    if rest.len() == input.len() || !input.starts_with(|c: char| c.is_alphabetic() || matches!(c, '_' | '{' | '(' | '#'))
+    if rest.len() == input.len()
+        || !input.starts_with(|c: char| c.is_alphabetic() || matches!(c, '_' | '{' | '(' | '#'))
     {
         return None;
     }
