@@ -25,6 +25,7 @@ pub use limit::{
 pub use outcome::{Outcome, Refusal, RefusalKind};
 pub use release::{Release, ReleaseFile};
 pub use script::{Arguments, Budget, Level, LogLine, Parameter, ParameterKind, Procedure};
+pub use limit::Violation as LimitViolation;
 pub use store::{Batch, Bytes, Direction, MemoryStore, Pair, Range, Store, StoreError};
 pub use time::{Clock, InvalidTime, ManualClock, SystemClock, Timestamp, parse_duration};
 pub use value::{InvalidValue, Map, Value};

@@ -281,12 +281,12 @@ mod tests {
         assert!(Key::from_value(&Value::Blob(vec![1])).is_err());
         assert!("[]".parse::<Key>().is_err());
         assert_eq!(
-            Key::from_value(&Value::Text("x".repeat(1023))).unwrap_err(),
+            Key::from_value(&Value::Text("x".repeat(1022))).unwrap_err(),
             InvalidKey::TooLong(1025),
-            "two bytes frame a text"
+            "three bytes frame a text"
         );
-        assert!(Key::from_value(&Value::Text("x".repeat(1022))).is_ok());
-        assert!(Key::from("x".repeat(1023)).check().is_err());
+        assert!(Key::from_value(&Value::Text("x".repeat(1021))).is_ok());
+        assert!(Key::from("x".repeat(1022)).check().is_err());
         assert!(Key::parts(["x".repeat(600), "y".repeat(600)]).is_err());
         assert!(Key::parts(Vec::<KeyPart>::new()).is_err());
     }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use rhai::{AST, ASTFlags, ASTNode, Expr, FnCallExpr, Position, Stmt};
+use rhai::{AST, ASTFlags, ASTNode, Expr, FnCallExpr, ImmutableString, Module, Position, ScriptFuncDef, Shared, Stmt};
 
 use crate::error::Diagnostic;
 
@@ -31,144 +31,172 @@ const CHANGING: [&str; 18] = [
     "drain", "retain", "splice", "mixin", "set", "dedup",
 ];
 
+/// A function alone, to be walked.
+pub(super) fn alone(definition: &Shared<ScriptFuncDef>) -> AST {
+    let mut module = Module::new();
+    module.set_script_fn(definition.clone());
+    AST::new([], module)
+}
+
 /// Walks every function and statement of a file.
 pub(super) fn file(file: &SourceFile, ast: &AST, names: &Names, places: &mut Places, out: &mut Vec<Diagnostic>) {
-    ast.walk(&mut |path: &[ASTNode]| {
-        match path.last() {
-            Some(ASTNode::Expr(expr)) => expression(file, expr, names, places, out),
-            Some(ASTNode::Stmt(stmt)) => statement(file, stmt, names, places, out),
+    let mut check = Check { file, names, locals: &[], places, out };
+    check.walk(&AST::new(ast.statements().iter().cloned(), Module::new()));
+    for definition in ast.iter_fn_def() {
+        // What a closure captures are parameters too, and the only locals that are found by name.
+        check.locals = &definition.params;
+        check.walk(&alone(definition));
+    }
+}
+
+/// A walk through one function.
+struct Check<'a> {
+    file: &'a SourceFile,
+    names: &'a Names<'a>,
+    locals: &'a [ImmutableString],
+    places: &'a mut Places,
+    out: &'a mut Vec<Diagnostic>,
+}
+
+impl Check<'_> {
+    fn walk(&mut self, ast: &AST) {
+        ast.walk(&mut |path: &[ASTNode]| {
+            match path.last() {
+                Some(ASTNode::Expr(expr)) => self.expression(expr),
+                Some(ASTNode::Stmt(stmt)) => self.statement(stmt),
+                _ => {}
+            }
+            true
+        });
+    }
+
+    /// The constant of the file that an expression names, and where.
+    fn constant<'e>(&self, expr: &'e Expr) -> Option<(&'e str, Position)> {
+        match expr {
+            Expr::Variable(variable, None, position) if variable.0.is_none() => {
+                let name = variable.1.as_str();
+                let local = self.locals.iter().any(|local| local == name);
+                (!local && self.names.constants.contains(name)).then_some((name, *position))
+            }
+            _ => None,
+        }
+    }
+
+
+    fn expression(&mut self, expr: &Expr) {
+        match expr {
+            Expr::Variable(variable, short, position) => {
+                let (long, name, namespace, _) = &**variable;
+                if !namespace.is_empty() {
+                    self.no_module(&namespace.to_string(), *position);
+                } else if short.is_none() && long.is_none() && !self.locals.contains(name) {
+                    self.variable_outside(name, *position);
+                }
+            }
+            Expr::FnCall(call, position) => self.call(call, *position, false),
+            Expr::MethodCall(call, position) => self.call(call, *position, true),
+            Expr::Dot(chain, ..) => {
+                if let (Some((name, position)), Expr::MethodCall(call, _)) = (self.constant(&chain.lhs), &chain.rhs)
+                    && CHANGING.contains(&call.name.as_str())
+                {
+                    let message = format!("`{name}` is a constant: `{}` would change a copy and lose it", call.name);
+                    self.out.push(at(self.file, position, "constant", message));
+                }
+            }
             _ => {}
         }
-        true
-    });
+    }
+
+    fn statement(&mut self, stmt: &Stmt) {
+        match stmt {
+            Stmt::FnCall(call, position) => self.call(call, *position, false),
+            Stmt::Import(_, position) | Stmt::Export(_, position) => {
+                let message = "files see each other's procedures without import or export";
+                self.out.push(at(self.file, *position, "import", message));
+            }
+            Stmt::Assignment(assignment) => {
+                let mut root = &assignment.1.lhs;
+                while let Expr::Dot(chain, ..) | Expr::Index(chain, ..) = root {
+                    root = &chain.lhs;
+                }
+                if let Some((name, position)) = self.constant(root) {
+                    let message = format!("`{name}` is a constant and cannot be assigned to");
+                    self.out.push(at(self.file, position, "constant", message));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// A variable that is not local: a constant of the file, a function used as a value, or a mistake.
+    fn variable_outside(&mut self, name: &str, position: Position) {
+        let names = self.names;
+        if names.constants.contains(name) || names.privates.contains_key(name) {
+            self.places.insert(place(position));
+        } else if !names.procedures.contains_key(name) {
+            let hint = match name {
+                "nil" | "None" | "undefined" => Some("write `()` for nothing".to_owned()),
+                _ => suggest::nearest(name, names.constants.iter().map(String::as_str))
+                    .map(|near| format!("did you mean `{near}`?")),
+            };
+            let message = format!("there is no variable `{name}`");
+            self.out.push(hinted(at(self.file, position, "unknown_variable", message), hint));
+        }
+    }
+
+    fn no_module(&mut self, namespace: &str, position: Position) {
+        let message = format!("there is no module `{namespace}`");
+        self.out.push(at(self.file, position, "unknown_module", message));
+    }
+
+    fn call(&mut self, call: &FnCallExpr, position: Position, method: bool) {
+        let (file, names) = (self.file, self.names);
+        let name = call.name.as_str();
+        if call.is_operator_call() || !rhai::is_valid_identifier(name) {
+            return;
+        }
+        if call.is_qualified() {
+            return self.no_module(&call.namespace.to_string(), position);
+        }
+        let count = call.args.len();
+        let known_as = count + usize::from(method);
+        if let Some(arities) = names.privates.get(name) {
+            if arities.contains(&count) {
+                self.places.insert(place(position));
+                return;
+            }
+            // A host function of the same name and other parameters is fine.
+            if !names.known.has(name, known_as) {
+                let list = arities.iter().map(usize::to_string).collect::<Vec<_>>().join(" or ");
+                let message = format!("`{name}` takes {list} arguments, not {count}");
+                return self.out.push(at(file, position, "wrong_arguments", message));
+            }
+        }
+        match names.procedures.get(name) {
+            Some(parameters) if *parameters == count => return,
+            Some(parameters) if !names.known.has_name(name) => {
+                let plural = if *parameters == 1 { "" } else { "s" };
+                let message = format!("`{name}` takes {parameters} argument{plural}, not {count}");
+                return self.out.push(at(file, position, "wrong_arguments", message));
+            }
+            _ => {}
+        }
+        let Some((message, mut hint)) = names.known.fault(name, known_as, method) else { return };
+        if method && !names.known.has_name(name) {
+            // A map may hold a function under this name, which only running it shows.
+            return self.out.push(hinted(warning(file, position, "unknown_method", message), hint));
+        }
+        if hint.is_none() && !names.known.has_name(name) {
+            let own = names.procedures.keys().chain(names.privates.keys()).map(String::as_str);
+            hint = suggest::nearest(name, own).map(|near| format!("did you mean `{near}`?"));
+        }
+        let code = if names.known.has_name(name) { "wrong_arguments" } else { "unknown_function" };
+        self.out.push(hinted(at(file, position, code, message), hint));
+    }
 }
 
 fn place(position: Position) -> (usize, usize) {
     (position.line().unwrap_or(0), position.position().unwrap_or(0))
-}
-
-fn expression(file: &SourceFile, expr: &Expr, names: &Names, places: &mut Places, out: &mut Vec<Diagnostic>) {
-    match expr {
-        Expr::Variable(variable, short, position) => {
-            let (long, name, namespace, _) = &**variable;
-            if !namespace.is_empty() {
-                out.push(at(file, *position, "unknown_module", format!("there is no module `{namespace}`")));
-            } else if short.is_none() && long.is_none() {
-                variable_outside(file, name, *position, names, places, out);
-            }
-        }
-        Expr::FnCall(call, position) => function_call(file, call, *position, false, names, places, out),
-        Expr::MethodCall(call, position) => function_call(file, call, *position, true, names, places, out),
-        Expr::Dot(chain, ..) => {
-            if let (Expr::Variable(variable, None, position), Expr::MethodCall(call, _)) = (&chain.lhs, &chain.rhs)
-                && variable.0.is_none()
-                && names.constants.contains(variable.1.as_str())
-                && CHANGING.contains(&call.name.as_str())
-            {
-                let name = &variable.1;
-                let message = format!("`{name}` is a constant: `{}` would change a copy and lose it", call.name);
-                out.push(at(file, *position, "constant", message));
-            }
-        }
-        _ => {}
-    }
-}
-
-/// A variable that is not local: a constant of the file, a function used as a value, or a mistake.
-fn variable_outside(
-    file: &SourceFile,
-    name: &str,
-    position: Position,
-    names: &Names,
-    places: &mut Places,
-    out: &mut Vec<Diagnostic>,
-) {
-    if names.constants.contains(name) || names.privates.contains_key(name) {
-        places.insert(place(position));
-    } else if !names.procedures.contains_key(name) {
-        let hint = match name {
-            "null" | "nil" | "None" | "undefined" => Some("write `()` for nothing".to_owned()),
-            _ => suggest::nearest(name, names.constants.iter().map(String::as_str))
-                .map(|near| format!("did you mean `{near}`?")),
-        };
-        out.push(hinted(at(file, position, "unknown_variable", format!("there is no variable `{name}`")), hint));
-    }
-}
-
-fn statement(file: &SourceFile, stmt: &Stmt, names: &Names, places: &mut Places, out: &mut Vec<Diagnostic>) {
-    match stmt {
-        Stmt::FnCall(call, position) => function_call(file, call, *position, false, names, places, out),
-        Stmt::Import(_, position) | Stmt::Export(_, position) => {
-            let message = "files see each other's procedures without import or export";
-            out.push(at(file, *position, "import", message));
-        }
-        Stmt::Assignment(assignment) => {
-            let mut root = &assignment.1.lhs;
-            while let Expr::Dot(chain, ..) | Expr::Index(chain, ..) = root {
-                root = &chain.lhs;
-            }
-            if let Expr::Variable(variable, None, position) = root
-                && variable.0.is_none()
-                && names.constants.contains(variable.1.as_str())
-            {
-                let message = format!("`{}` is a constant and cannot be assigned to", variable.1);
-                out.push(at(file, *position, "constant", message));
-            }
-        }
-        _ => {}
-    }
-}
-
-fn function_call(
-    file: &SourceFile,
-    call: &FnCallExpr,
-    position: Position,
-    method: bool,
-    names: &Names,
-    places: &mut Places,
-    out: &mut Vec<Diagnostic>,
-) {
-    let name = call.name.as_str();
-    if call.is_operator_call() || !rhai::is_valid_identifier(name) {
-        return;
-    }
-    if call.is_qualified() {
-        out.push(at(file, position, "unknown_module", format!("there is no module `{}`", call.namespace)));
-        return;
-    }
-    let count = call.args.len();
-    if let Some(arities) = names.privates.get(name) {
-        if arities.contains(&count) {
-            places.insert(place(position));
-            return;
-        }
-        // A host function of the same name and other parameters is fine.
-        if !names.known.has(name, count + usize::from(method)) {
-            let list = arities.iter().map(usize::to_string).collect::<Vec<_>>().join(" or ");
-            let message = format!("`{name}` takes {list} arguments, not {count}");
-            return out.push(at(file, position, "wrong_arguments", message));
-        }
-    }
-    match names.procedures.get(name) {
-        Some(parameters) if *parameters == count => return,
-        Some(parameters) if !names.known.has_name(name) => {
-            let plural = if *parameters == 1 { "" } else { "s" };
-            let message = format!("`{name}` takes {parameters} argument{plural}, not {count}");
-            return out.push(at(file, position, "wrong_arguments", message));
-        }
-        _ => {}
-    }
-    let Some((message, mut hint)) = names.known.fault(name, count + usize::from(method), method) else { return };
-    if method && !names.known.has_name(name) {
-        // A map may hold a function under this name, which only running it shows.
-        return out.push(hinted(warning(file, position, "unknown_method", message), hint));
-    }
-    if hint.is_none() && !names.known.has_name(name) {
-        let own = names.procedures.keys().chain(names.privates.keys()).map(String::as_str);
-        hint = suggest::nearest(name, own).map(|near| format!("did you mean `{near}`?"));
-    }
-    let code = if names.known.has_name(name) { "wrong_arguments" } else { "unknown_function" };
-    out.push(hinted(at(file, position, code, message), hint));
 }
 
 /// The declarations that a file may make at file level, besides constants.

@@ -106,22 +106,27 @@ pub(super) fn type_name(value: &Dynamic) -> &'static str {
     if value.is::<LimitValue>() {
         return "limit";
     }
+    if value.is::<CollectionValue>() {
+        return "collection";
+    }
     plain_type(value.type_name())
 }
 
 /// The name that scripts use for one of the interpreter's types.
 pub(super) fn plain_type(name: &str) -> &'static str {
     match name {
-        "i64" => "int",
-        "f64" => "float",
+        "i64" | "int" => "int",
+        "f64" | "float" => "float",
         "()" => "()",
         "bool" => "bool",
         "char" => "char",
-        "string" | "ImmutableString" | "rhai::types::immutable_string::ImmutableString" => "string",
+        "string" => "string",
+        name if name.contains("ImmutableString") => "string",
         "array" => "array",
         "map" => "map",
         "blob" => "blob",
-        "Fn" => "function",
+        "Fn" | "function" => "function",
+        "collection" => "collection",
         "limit" => "limit",
         "decision" => "decision",
         name if name.contains("LimitValue") => "limit",

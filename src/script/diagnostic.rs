@@ -121,6 +121,7 @@ fn hint(error: &ParseErrorType, line: &str, before: &str, column: usize) -> Opti
         return Some(match word.as_str() {
             "import" | "export" => "all files of the folder see each other's procedures without importing".into(),
             "eval" => "text is never run as code".into(),
+            "null" | "nil" => "write `()` for nothing".into(),
             _ => "use another name".into(),
         });
     }

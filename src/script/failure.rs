@@ -149,6 +149,16 @@ fn describe_with(mut error: EvalAltResult, depth: usize, text: usize, array: usi
         E::ErrorAssignmentToConstant(name, _) => {
             script(format!("`{}` is a constant and cannot be assigned to", rename::plain(&name)))
         }
+        E::ErrorDotExpr(text, _) => {
+            // `Unknown property 'foo' - a getter is not registered for type 'i64'`
+            let quoted: Vec<&str> = text.split('\'').collect();
+            match quoted[..] {
+                [_, name, _, kind, ..] => {
+                    script(format!("a value of type {} has no property `{name}`", convert::plain_type(kind)))
+                }
+                _ => script(lower(&text)),
+            }
+        }
         E::ErrorDataRace(name, _) => script(format!("`{name}` is in use where it would be changed")),
         _ => {
             error.set_position(Position::NONE);

@@ -128,7 +128,7 @@ impl Program {
             for definition in ast.iter_fn_def() {
                 functions.entry(definition.name.to_string()).or_insert(number);
                 library.set_script_fn(definition.clone());
-                let single = AST::new([], one_function(definition));
+                let single = check::alone(definition);
                 check::abort_after_take(one.file, rename::written(&definition.name), &single, &mut faults);
                 if of_file.get(definition.name.as_str()) == Some(&number) {
                     bodies.insert(definition.name.to_string(), compiled(definition, &single, one.file));
@@ -248,6 +248,12 @@ fn survey<'a>(engine: &mut Engine, files: &'a [SourceFile], faults: &mut Vec<Dia
     engine.set_strict_variables(false);
     let mut surveyed = Vec::new();
     for file in files {
+        if let Some((line, column)) = rename::written_in(&file.text) {
+            let narrow = |n: usize| u16::try_from(n).unwrap_or(u16::MAX);
+            let place = rhai::Position::new(narrow(line), narrow(column));
+            faults.push(at(file, place, "reserved_name", "names with `__file` in them are made by the engine"));
+            continue;
+        }
         match engine.compile(&*file.text) {
             Err(error) => faults.push(syntax(file, &error)),
             Ok(ast) => {
@@ -374,12 +380,6 @@ fn second_pass(
             None
         }
     }
-}
-
-fn one_function(definition: &Shared<rhai::ScriptFuncDef>) -> Module {
-    let mut module = Module::new();
-    module.set_script_fn(definition.clone());
-    module
 }
 
 /// The body of a procedure as one block: evaluated directly, it needs no lookup and keeps the places of errors.

@@ -1,8 +1,8 @@
 //! Renaming: a file's constants and private functions get names that no other file can say.
 //!
-//! The functions of all files live in one library. The name `LOGIN` of the third file becomes `LOGIN@3`
-//! while the file's tokens are read, at the places that the first pass found; `@` is no part of any name
-//! that a file can write, so nothing reaches another file's constants and helpers.
+//! The functions of all files live in one library. The name `LOGIN` of the third file becomes `LOGIN__file3`
+//! while the file's tokens are read, at the places that the first pass found. A file that itself writes such a
+//! name does not load, so nothing reaches another file's constants and helpers.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -12,8 +12,15 @@ use rhai::{Engine, Token};
 
 use super::check::Places;
 
-/// Marks the number of the file in a renamed name.
-const MARK: char = '@';
+/// Stands before the number of the file in a renamed name. Files may not write it; see [`written_in`].
+const MARK: &str = "__file";
+
+/// Where a text writes the mark: line and column.
+pub(super) fn written_in(text: &str) -> Option<(usize, usize)> {
+    let at = text.find(MARK)?;
+    let line_start = text[..at].rfind('\n').map_or(0, |newline| newline + 1);
+    Some((text[..at].matches('\n').count() + 1, text[line_start..at].chars().count() + 1))
+}
 
 /// The name of a file's own thing.
 pub(super) fn own(name: &str, file: usize) -> String {
@@ -32,22 +39,11 @@ pub(super) fn is_own(name: &str) -> bool {
 
 /// A message with every renamed name as it was written.
 pub(super) fn plain(message: &str) -> String {
-    let mut out = String::with_capacity(message.len());
-    let mut rest = message;
-    while let Some(at) = rest.find(MARK) {
-        let (head, tail) = rest.split_at(at);
-        out.push_str(head);
-        let digits = tail[1..].bytes().take_while(u8::is_ascii_digit).count();
-        // Only a mark between a name and a number is ours; an address of mail in a message is not.
-        let ours = digits > 0
-            && head.ends_with(|c: char| c.is_alphanumeric() || c == '_')
-            && !tail[1 + digits..].starts_with(|c: char| c.is_alphanumeric() || c == '.');
-        if !ours {
-            out.push_str(&tail[..1 + digits]);
-        }
-        rest = &tail[1 + digits..];
+    let mut parts = message.split(MARK);
+    let mut out = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        out.push_str(part.trim_start_matches(|c: char| c.is_ascii_digit()));
     }
-    out.push_str(rest);
     out
 }
 
@@ -110,8 +106,9 @@ mod tests {
 
     #[test]
     fn messages_show_names_as_written() {
-        assert_eq!(plain("no `LIMIT@3` in helper@12"), "no `LIMIT` in helper");
-        assert_eq!(plain("a@1b.com and ada@x.com, a@1.2.3.4"), "a@1b.com and ada@x.com, a@1.2.3.4");
-        assert_eq!(written("f@1"), "f");
+        assert_eq!(plain("no `LIMIT__file3` in helper__file12"), "no `LIMIT` in helper");
+        assert_eq!(plain("nothing to do"), "nothing to do");
+        assert_eq!(written("f__file1"), "f");
+        assert_eq!(written_in("a\n b__file1"), Some((2, 3)));
     }
 }

@@ -13,7 +13,7 @@ use super::check::{self, Names, Places};
 use super::ending::{Ending, Finished};
 use super::program::Program;
 use super::source::SourceFile;
-use super::{convert, diagnostic, run};
+use super::{convert, diagnostic, rename, run};
 
 /// The variables of a session.
 #[derive(Clone)]
@@ -68,6 +68,12 @@ impl Program {
     /// `name` stands for the file in errors, such as `<stdin>`.
     pub(crate) fn eval(&self, snippet: &str, name: &str, session: &mut Session, call: Box<Call>) -> Finished {
         let file = SourceFile::new(name, snippet);
+        if rename::written_in(snippet).is_some() {
+            let place = rhai::Position::new(1, 1);
+            let message = "names with `__file` in them are made by the engine";
+            let fault = diagnostic::at(&file, place, "reserved_name", message);
+            return Finished { ending: Ending::Failed(Error::Compile(vec![fault])), call };
+        }
         let ast = match self.engine.compile_with_scope(&session.scope, &*file.text) {
             Ok(ast) => ast,
             Err(error) => {

@@ -27,6 +27,12 @@ pub(crate) mod space {
     pub(crate) const EXPIRY: u8 = b'e';
 }
 
+/// Ends a name; `00 FF` is a zero byte within one.
+const NAME_END: [u8; 2] = [0x00, 0x01];
+
+/// How deeply arrays and maps of an element may nest when it is read back.
+const MAX_DEPTH: usize = crate::value::MAX_DEPTH;
+
 mod tag {
     pub(super) const END: u8 = 0x00;
     pub(super) const NULL: u8 = 0x02;
@@ -112,7 +118,8 @@ pub(crate) fn ordered_i64(n: i64) -> [u8; 8] {
     ((n as u64) ^ (1 << 63)).to_be_bytes()
 }
 
-/// A name in bytes: zero bytes escaped as `00 FF`, ended by `00`, so shorter names order first.
+/// A name in bytes: zero bytes escaped as `00 FF`, ended by `00 01`, so that shorter names order first and what
+/// follows one name never looks like the rest of a longer one.
 fn put_escaped(out: &mut Vec<u8>, bytes: &[u8]) {
     if !bytes.contains(&0) {
         out.extend_from_slice(bytes);
@@ -124,7 +131,7 @@ fn put_escaped(out: &mut Vec<u8>, bytes: &[u8]) {
             }
         }
     }
-    out.push(tag::END);
+    out.extend_from_slice(&NAME_END);
 }
 
 /// Reads what [`KeyBuffer::name`] wrote; returns the name and what follows.
@@ -137,7 +144,8 @@ pub(crate) fn take_name(bytes: &[u8]) -> Option<(Vec<u8>, &[u8])> {
                 name.push(0);
                 at += 2;
             }
-            (0, _) => return Some((name, &bytes[at + 1..])),
+            (0, Some(0x01)) => return Some((name, &bytes[at + 2..])),
+            (0, _) => return None,
             (byte, _) => {
                 name.push(byte);
                 at += 1;
@@ -209,6 +217,11 @@ fn put_number(out: &mut Vec<u8>, (floor, above): (f64, u16)) {
 
 /// Reads one element; returns it and what follows. Floats that are whole numbers within `i64` come back as integers.
 pub(crate) fn take_element(bytes: &[u8]) -> Option<(Value, &[u8])> {
+    take_nested(bytes, MAX_DEPTH)
+}
+
+fn take_nested(bytes: &[u8], depth: usize) -> Option<(Value, &[u8])> {
+    let depth = depth.checked_sub(1)?;
     let (first, rest) = bytes.split_first()?;
     match *first {
         tag::NULL => Some((Value::Null, rest)),
@@ -219,8 +232,8 @@ pub(crate) fn take_element(bytes: &[u8]) -> Option<(Value, &[u8])> {
             let (above, rest) = rest.split_first_chunk::<2>()?;
             let ordered = u64::from_be_bytes(*ordered);
             let bits = if ordered >> 63 == 1 { ordered ^ (1 << 63) } else { !ordered };
-            let floor = f64::from_bits(bits);
-            let whole = floor as i128 + i128::from(u16::from_be_bytes(*above));
+            let floor = Some(f64::from_bits(bits)).filter(|floor| floor.is_finite())?;
+            let whole = (floor as i128).saturating_add(i128::from(u16::from_be_bytes(*above)));
             let value = match i64::try_from(whole) {
                 Ok(n) if floor.fract() == 0.0 => Value::Int(n),
                 _ => Value::Float(floor),
@@ -239,7 +252,7 @@ pub(crate) fn take_element(bytes: &[u8]) -> Option<(Value, &[u8])> {
             let mut items = Vec::new();
             let mut rest = rest;
             while *rest.first()? != tag::END {
-                let (item, after) = take_element(rest)?;
+                let (item, after) = take_nested(rest, depth)?;
                 items.push(item);
                 rest = after;
             }
@@ -249,8 +262,8 @@ pub(crate) fn take_element(bytes: &[u8]) -> Option<(Value, &[u8])> {
             let mut map = crate::value::Map::new();
             let mut rest = rest;
             while *rest.first()? != tag::END {
-                let (name, after) = take_element(rest)?;
-                let (item, after) = take_element(after)?;
+                let (name, after) = take_nested(rest, depth)?;
+                let (item, after) = take_nested(after, depth)?;
                 map.insert(name.as_str()?.to_owned(), item);
                 rest = after;
             }
@@ -368,6 +381,20 @@ mod tests {
             prop_assert_eq!(back, name.into_bytes());
             prop_assert_eq!(rest, tail.as_bytes());
         }
+    }
+
+    #[test]
+    fn no_name_is_the_beginning_of_another() {
+        let range = crate::store::Range::prefix(KeyBuffer::new(space::META).name("a").as_slice());
+        assert!(!range.contains(KeyBuffer::new(space::META).name("a\0b").as_slice()));
+        assert!(range.contains(KeyBuffer::new(space::META).name("a").raw(b"\xFFb").as_slice()));
+    }
+
+    #[test]
+    fn damaged_elements_are_none() {
+        assert_eq!(take_element(&[tag::ARRAY; 100_000]), None);
+        let huge = [&[tag::NUMBER][..], &[0xFF; 10]].concat();
+        assert_eq!(take_element(&huge), None, "no number is not a number");
     }
 
     #[test]
