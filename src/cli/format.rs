@@ -70,10 +70,11 @@ pub(crate) fn refusal(refusal: &Refusal) -> String {
     if !refusal.message.is_empty() && refusal.message != kind {
         let _ = write!(text, ": {}", plain(&refusal.message));
     }
-    if let Some(wait) = refusal.retry_after {
+    // What a limit says of itself names its wait already.
+    if let Some(wait) = refusal.retry_after.filter(|_| refusal.violated.is_empty()) {
         let _ = write!(text, "; retry after {}", duration(wait));
     }
-    if !refusal.violated.is_empty() {
+    if refusal.violated.len() > 1 {
         let limits: Vec<String> = refusal
             .violated
             .iter()

@@ -196,8 +196,9 @@ fn table(header: &[&str], rows: impl Iterator<Item = Vec<String>>) -> String {
     for row in rows {
         table.add_row(row);
     }
-    // Columns are padded to their width; what pads the last one is of no use to anybody.
-    table.lines().map(|line| line.trim_end().to_owned()).collect::<Vec<_>>().join("\n")
+    // Cells are padded on both sides; at the ends of a line that is of no use to anybody.
+    let trimmed = |line: String| line.strip_prefix(' ').unwrap_or(&line).trim_end().to_owned();
+    table.lines().map(trimmed).collect::<Vec<_>>().join("\n")
 }
 
 impl LimitRecord {
