@@ -2,7 +2,7 @@
 //!
 //! Commands: `> tollgate …` runs the binary in a folder of its own; `> write FILE TEXT` writes a file, and
 //! `> stdin TEXT` says what the next run reads, `\n` in them being line breaks; `> env NAME=VALUE` sets a variable
-//! for the rest of the script. Lines of stderr begin with `! `. What differs from run to run is replaced.
+//! for the rest of the script; `> hold PATH` keeps a store open in the test's own process; `> show FILE` prints a file. Lines of stderr begin with `! `. What differs from run to run is replaced.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -12,6 +12,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use tempfile::TempDir;
+use tollgate::Engine;
 
 macro_rules! golden {
     ($($name:ident),* $(,)?) => {$(
@@ -30,11 +31,12 @@ struct Driver {
     folder: TempDir,
     stdin: String,
     variables: BTreeMap<String, String>,
+    held: Option<Engine>,
 }
 
 impl Driver {
     fn new() -> Driver {
-        Driver { folder: tempfile::tempdir().unwrap(), stdin: String::new(), variables: BTreeMap::new() }
+        Driver { folder: tempfile::tempdir().unwrap(), stdin: String::new(), variables: BTreeMap::new(), held: None }
     }
 
     fn tollgate(&mut self, words: Vec<String>) -> Result<String, Box<dyn Error>> {
@@ -67,30 +69,50 @@ impl Driver {
 
     /// The output without what differs from run to run.
     fn normal(&self, output: &str) -> String {
-        let folder = self.folder.path().display().to_string();
-        let mut normal = String::new();
-        for line in output.replace(&folder, "<folder>").lines() {
-            let line: Vec<String> = line.split_inclusive(|c: char| " ,:\"[]{}()=".contains(c)).map(normal_word).collect();
-            normal.push_str(&line.concat());
-            normal.push('\n');
+        let output = output.replace(&self.folder.path().display().to_string(), "<folder>");
+        let output = output.replace(&format!("process {}", std::process::id()), "process <pid>");
+        let mut normal = String::with_capacity(output.len());
+        let mut rest = output.as_str();
+        while let Some(first) = rest.chars().next() {
+            let starts_word = normal.chars().next_back().is_none_or(|c| !c.is_alphanumeric() && c != '-');
+            let (length, stands_for) = if starts_word { replaced(rest).unwrap_or((0, "")) } else { (0, "") };
+            if length > 0 {
+                normal.push_str(stands_for);
+                rest = &rest[length..];
+            } else {
+                normal.push(first);
+                rest = &rest[first.len_utf8()..];
+            }
         }
         normal
     }
 }
 
-/// A word, or what stands for it when it is an id or an instant of these days.
-fn normal_word(word: &str) -> String {
-    let text = word.trim_end_matches(|c: char| " ,:\"[]{}()=".contains(c));
-    let rest = &word[text.len()..];
-    let is_hex = |text: &str| text.chars().all(|c| c.is_ascii_hexdigit());
-    let is_id = text.len() == 36 && text.split('-').map(str::len).eq([8, 4, 4, 4, 12]) && is_hex(&text.replace('-', ""));
-    // Virtual times in the scripts are in January 2026 and before; the present is later.
-    let is_instant = text.parse::<i64>().is_ok_and(|ms| ms > 1_775_000_000_000);
-    match () {
-        () if is_id => format!("<id>{rest}"),
-        () if is_instant => format!("<instant>{rest}"),
-        () => word.to_owned(),
+/// The length of the id, instant or measured time that a text begins with, and what stands for it.
+fn replaced(text: &str) -> Option<(usize, &'static str)> {
+    let run = |wanted: &dyn Fn(char) -> bool| text.find(|c| !wanted(c)).unwrap_or(text.len());
+    let id = run(&|c| c.is_ascii_hexdigit() || c == '-');
+    if text[..id].split('-').map(str::len).eq([8, 4, 4, 4, 12]) {
+        return Some((id, "<id>"));
     }
+    if id == 12 && text[..id].contains(|c: char| c.is_ascii_digit()) && !text[..id].contains('-') {
+        return Some((id, "<hash>"));
+    }
+    if id == 64 {
+        return Some((id, "<hash>"));
+    }
+    let instant = run(&|c| c.is_ascii_digit() || "-:.TZ".contains(c));
+    let shaped = instant >= 20 && text[..instant].contains('T') && text[..instant].ends_with('Z');
+    // The scripts' own instants are within an hour of these.
+    if shaped && !["2026-01-01T00:", "2026-02-01T00:"].iter().any(|own| text.starts_with(own)) {
+        return Some((instant, "<instant>"));
+    }
+    let digits = run(&|c| c.is_ascii_digit());
+    let own = 1_767_225_600_000..1_767_229_200_000_i64;
+    if digits == 13 && text[..digits].parse().is_ok_and(|ms| !own.contains(&ms)) {
+        return Some((digits, "<instant>"));
+    }
+    None
 }
 
 /// Words as a shell splits them: at spaces, but not within quotes.
@@ -114,11 +136,7 @@ fn split(line: &str) -> Vec<String> {
 impl goldenscript::Runner for Driver {
     type Command = goldenscript::Command;
 
-    fn run(
-        &mut self,
-        command: &goldenscript::Command,
-        _: &goldenscript::Context,
-    ) -> Result<String, Box<dyn Error>> {
+    fn run(&mut self, command: &goldenscript::Command, _: &goldenscript::Context) -> Result<String, Box<dyn Error>> {
         let line = command.name.as_str();
         let (name, rest) = line.split_once(' ').unwrap_or((line, ""));
         match name {
@@ -134,6 +152,11 @@ impl goldenscript::Runner for Driver {
                 std::fs::write(path, text.replace("\\n", "\n"))?;
                 Ok(String::new())
             }
+            "hold" => {
+                self.held = Some(Engine::builder().path(self.folder.path().join(rest)).open()?);
+                Ok(String::new())
+            }
+            "show" => Ok(self.normal(&std::fs::read_to_string(self.folder.path().join(rest))?)),
             "env" => {
                 let (name, value) = rest.split_once('=').ok_or("env NAME=VALUE")?;
                 self.variables.insert(name.to_owned(), value.to_owned());

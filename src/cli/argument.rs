@@ -101,7 +101,7 @@ pub(crate) fn instant(text: &str) -> Result<Timestamp, String> {
     let text = text.trim();
     let instant = match text.parse::<i64>() {
         Ok(ms) => Timestamp::from_millis(ms),
-        Err(_) => text.parse().map_err(|why| format!("{why}: use `2026-01-01T00:00:00Z`, or milliseconds"))?,
+        Err(_) => text.parse().map_err(|why| format!("{why}, or milliseconds since the epoch"))?,
     };
     if instant > Timestamp::MAX || instant < MIN {
         return Err(format!("{text} is out of range: the years 0000 to 9999 are in it"));

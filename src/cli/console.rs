@@ -6,7 +6,7 @@ use serde::Serialize;
 use tollgate::{Diagnostic, Severity};
 
 use super::exit::Exit;
-use super::record::FailureRecord;
+use super::record::OutcomeRecord;
 
 /// Where a command writes. Data goes to stdout; everything else goes to stderr.
 pub(crate) struct Console {
@@ -132,7 +132,7 @@ impl Console {
         }
         if self.json {
             // The same failure once more, for programs; who reads only stdout must not read silence as success.
-            let _ = self.record(&FailureRecord::of_error(error));
+            let _ = self.record(&OutcomeRecord::of_failure(error));
         }
         match error.downcast_ref::<tollgate::Error>() {
             Some(error) => self.engine_error(error),

@@ -1,8 +1,9 @@
 //! Records: outcomes and failures as programs read them, every key always there.
 
 use serde::Serialize;
-use tollgate::{Error, Outcome, Value, Violation};
+use tollgate::{Diagnostic, Error, Outcome, Value, Violation};
 
+use super::exit::Exit;
 use super::format::whole_ms;
 
 /// How a call ended. Waits are milliseconds.
@@ -25,14 +26,6 @@ pub(crate) struct ViolationRecord {
     wait: i64,
 }
 
-/// Why a command did nothing.
-#[derive(Debug, Serialize)]
-pub(crate) struct FailureRecord {
-    status: &'static str,
-    code: String,
-    message: String,
-}
-
 impl OutcomeRecord {
     /// The record of a call that ran to its end.
     pub(crate) fn of_outcome(outcome: &Outcome<Value>) -> OutcomeRecord {
@@ -53,6 +46,7 @@ impl OutcomeRecord {
     pub(crate) fn of_error(error: &Error) -> OutcomeRecord {
         let (message, data) = match error {
             Error::Script(script) | Error::Budget(script) => (script.message.clone(), script.value.clone()),
+            Error::Compile(faults) => (faults.iter().map(fault_text).collect::<Vec<_>>().join("; "), Value::Null),
             other => (other.to_string(), Value::Null),
         };
         OutcomeRecord {
@@ -61,6 +55,19 @@ impl OutcomeRecord {
             data,
             ..OutcomeRecord::empty("failed")
         }
+    }
+
+    /// The record of what stopped a command.
+    pub(crate) fn of_failure(error: &anyhow::Error) -> OutcomeRecord {
+        if let Some(error) = error.chain().find_map(|cause| cause.downcast_ref::<Error>()) {
+            return OutcomeRecord::of_error(error);
+        }
+        let code = match Exit::of_error(error) {
+            Exit::NotFound => "not_found",
+            Exit::Store => "storage",
+            _ => "usage",
+        };
+        OutcomeRecord::of_fault(code, &format!("{error:#}"))
     }
 
     /// The record of an input that failed before there was a call.
@@ -85,21 +92,16 @@ impl OutcomeRecord {
     }
 }
 
-impl ViolationRecord {
-    fn of(violation: &Violation) -> ViolationRecord {
-        ViolationRecord { name: violation.name.to_string(), wait: violation.wait }
+/// A fault of a file on one line; the source line is for people.
+fn fault_text(fault: &Diagnostic) -> String {
+    match &fault.position {
+        Some(position) => format!("{position}: {}", fault.message),
+        None => fault.message.clone(),
     }
 }
 
-impl FailureRecord {
-    /// The record of what stopped a command.
-    pub(crate) fn of_error(error: &anyhow::Error) -> FailureRecord {
-        let code = match error.chain().find_map(|cause| cause.downcast_ref::<Error>()) {
-            Some(error) => error.code().to_owned(),
-            None if super::Exit::of_error(error) == super::Exit::NotFound => "not_found".to_owned(),
-            None if super::Exit::of_error(error) == super::Exit::Store => "storage".to_owned(),
-            None => "usage".to_owned(),
-        };
-        FailureRecord { status: "failed", code, message: format!("{error:#}") }
+impl ViolationRecord {
+    fn of(violation: &Violation) -> ViolationRecord {
+        ViolationRecord { name: violation.name.to_string(), wait: violation.wait }
     }
 }
