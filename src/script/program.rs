@@ -254,7 +254,7 @@ fn survey<'a>(engine: &mut Engine, files: &'a [SourceFile], faults: &mut Vec<Dia
             faults.push(at(file, place, "reserved_name", "names with `__file` in them are made by the engine"));
             continue;
         }
-        match engine.compile(&*file.text) {
+        match file.compile(|code| engine.compile(code)) {
             Err(error) => faults.push(syntax(file, &error)),
             Ok(ast) => {
                 let constants = ast
@@ -366,7 +366,7 @@ fn second_pass(
     }
     let privates = one.privates.keys().cloned().collect();
     *renaming.lock() = Some(Renaming::new(places, privates, number));
-    let compiled = engine.compile_with_scope(&scope, &*one.file.text);
+    let compiled = one.file.compile(|code| engine.compile_with_scope(&scope, code));
     *renaming.lock() = None;
     match compiled {
         Ok(mut ast) => {

@@ -74,7 +74,7 @@ impl Program {
             let fault = diagnostic::at(&file, place, "reserved_name", message);
             return Finished { ending: Ending::Failed(Error::Compile(vec![fault])), call };
         }
-        let ast = match self.engine.compile_with_scope(&session.scope, &*file.text) {
+        let ast = match file.compile(|code| self.engine.compile_with_scope(&session.scope, code)) {
             Ok(ast) => ast,
             Err(error) => {
                 let fault = diagnostic::syntax(&file, &error);

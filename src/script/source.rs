@@ -4,6 +4,8 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
+use rhai::{ParseError, ParseErrorType};
+
 use crate::error::{Diagnostic, Position, Severity};
 
 /// One procedure file.
@@ -33,6 +35,22 @@ impl SourceFile {
     /// Errors: as [`read_folder`](SourceFile::read_folder).
     pub fn read_tests(folder: &Path) -> Result<Vec<SourceFile>, Vec<Diagnostic>> {
         read(folder, is_test)
+    }
+
+    /// Compiles the text; `///` before anything but a function is a plain comment.
+    ///
+    /// People document constants and declarations too; the interpreter takes documentation of functions only.
+    pub(super) fn compile<T>(&self, compile: impl Fn(&str) -> Result<T, ParseError>) -> Result<T, ParseError> {
+        let mut code = self.text.to_string();
+        loop {
+            let error = match compile(&code) {
+                Err(error) if *error.0 == ParseErrorType::WrongDocComment => error,
+                other => return other,
+            };
+            // The same length, so that no position moves. A text that cannot be changed has its error.
+            let Some(at) = byte_at(&code, error.1).filter(|at| code[*at..].starts_with("///")) else { return Err(error) };
+            code.replace_range(at..at + 3, "// ");
+        }
     }
 
     /// The text of a line, counted from 1.
@@ -113,9 +131,28 @@ fn plain(text: &str) -> String {
     text.to_owned()
 }
 
+/// The byte at a position of a text.
+fn byte_at(text: &str, position: rhai::Position) -> Option<usize> {
+    let (line, column) = (position.line()?, position.position()?);
+    let start: usize = text.split_inclusive('\n').take(line - 1).map(str::len).sum();
+    let (at, _) = text[start..].char_indices().nth(column - 1)?;
+    Some(start + at)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn constants_can_be_documented_and_texts_stay_as_they_are() {
+        let text = "/// One.\n/// More.\n\nconst A = 1;\n  /// Two.\nlet a = `\n/// text\n` + A;\n/// Three.\nfn f() {\n}\na";
+        let file = SourceFile::new("a.rhai", text);
+        let engine = rhai::Engine::new();
+        let ast = file.compile(|code| engine.compile(code)).unwrap();
+        assert_eq!(engine.eval_ast::<String>(&ast).unwrap(), "/// text\n1");
+        assert_eq!(ast.iter_functions().next().unwrap().comments, ["/// Three."]);
+        assert!(SourceFile::new("a.rhai", "/// x\nlet").compile(|code| engine.compile(code)).is_err());
+    }
 
     #[test]
     fn folders_are_read_in_order_without_tests() {
