@@ -72,12 +72,14 @@ mod outcome;
 mod release;
 mod script;
 mod store;
+pub mod testing;
 mod time;
 mod transaction;
 mod value;
 
 pub use engine::{BucketInfo, CallOptions, Durability, Engine, EngineBuilder, Session, SweepSummary, Transaction};
 pub use error::{Diagnostic, Error, Frame, Position, ScriptError, Severity};
+pub use limit::Violation as LimitViolation;
 pub use limit::{
     Cost, Decision, InvalidCost, InvalidKey, InvalidLimit, Key, KeyPart, Kind, Limit, Reason, Start, Violation,
 };

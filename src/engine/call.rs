@@ -148,9 +148,9 @@ fn commit(call: Call) -> Result<Option<Committed>, Fault> {
 }
 
 /// One host function of a script test is a transaction of its own.
-pub(super) struct EachAlone {
-    pub(super) engine: Engine,
-    pub(super) caller: Arc<crate::value::Map>,
+pub(crate) struct EachAlone {
+    pub(crate) engine: Engine,
+    pub(crate) caller: Arc<crate::value::Map>,
 }
 
 impl crate::script::Autocommit for EachAlone {

@@ -140,7 +140,7 @@ impl Engine {
     }
 
     /// Makes the store know the collections that a program declares, and builds what they need.
-    fn declare(&self, program: &Program) -> Result<(), Error> {
+    pub(crate) fn declare(&self, program: &Program) -> Result<(), Error> {
         for declared in program.collections() {
             let spec = &declared.spec;
             let collection = &spec.name;

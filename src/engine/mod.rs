@@ -30,6 +30,7 @@ use crate::time::{Clock, Timestamp};
 use crate::transaction::{Database, Fault, Mode};
 
 pub use builder::EngineBuilder;
+pub(crate) use call::EachAlone;
 pub(crate) use load::Loaded;
 pub use options::{CallOptions, Durability};
 pub use session::Session;

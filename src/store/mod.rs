@@ -160,3 +160,33 @@ pub trait Store: Send + Sync + 'static {
         Ok(0)
     }
 }
+
+impl<S: Store + ?Sized> Store for std::sync::Arc<S> {
+    fn get(&self, key: &[u8]) -> Result<Option<Bytes>, StoreError> {
+        (**self).get(key)
+    }
+
+    fn scan(&self, range: &Range, direction: Direction, limit: usize, rows: &mut Vec<Pair>) -> Result<(), StoreError> {
+        (**self).scan(range, direction, limit, rows)
+    }
+
+    fn apply(&self, batch: &Batch) -> Result<(), StoreError> {
+        (**self).apply(batch)
+    }
+
+    fn flush(&self) -> Result<(), StoreError> {
+        (**self).flush()
+    }
+
+    fn compact(&self) -> Result<(), StoreError> {
+        (**self).compact()
+    }
+
+    fn verify(&self) -> Result<Vec<String>, StoreError> {
+        (**self).verify()
+    }
+
+    fn size_on_disk(&self) -> Result<u64, StoreError> {
+        (**self).size_on_disk()
+    }
+}

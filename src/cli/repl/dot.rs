@@ -1,0 +1,213 @@
+//! Dot-commands: their names, what follows them, and what each does.
+
+use std::time::Duration;
+
+use tollgate::{Map, Timestamp, parse_duration};
+
+use super::super::argument;
+
+/// A dot-command as it was read.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Dot {
+    Help(Option<String>),
+    Procs,
+    Limits {
+        name: Option<String>,
+        key: Option<String>,
+    },
+    Colls,
+    Source(String),
+    Clock,
+    At(Timestamp),
+    Advance(Duration),
+    Freeze,
+    Real,
+    Begin,
+    Commit,
+    Rollback,
+    Caller(Option<Map>),
+    Reload,
+    Read(String),
+    /// A setting, and what it becomes; asked for when not told.
+    Set(Setting, Option<bool>),
+    Exit(Option<u8>),
+}
+
+/// A setting of the REPL that is on or off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Setting {
+    Json,
+    Timer,
+    Bail,
+}
+
+/// Every dot-command with its arguments, and what it does.
+pub(crate) const ALL: [(&str, &str); 20] = [
+    (".help [PATTERN]", "these commands, and the procedures that match"),
+    (".procs", "the procedures"),
+    (".limits [NAME [KEY]]", "the limits, a limit's live buckets, one bucket"),
+    (".colls", "the collections"),
+    (".source PROC", "the file that defines a procedure"),
+    (".clock", "the time"),
+    (".at TIME", "make the clock stand at an instant"),
+    (".advance DURATION", "move the clock forward, such as 5m"),
+    (".freeze", "make the clock stand where it is"),
+    (".real", "the real time again"),
+    (".begin", "begin a transaction over several inputs"),
+    (".commit", "commit it"),
+    (".rollback", "roll it back"),
+    (".caller [JSON]", "what caller() gives from here on"),
+    (".reload", "read the procedures again"),
+    (".read FILE", "run a session from a file"),
+    (".json on|off", "outcomes as JSON"),
+    (".timer on|off", "show the time each input took"),
+    (".bail on|off", "stop a session that is read at its first error"),
+    (".exit [CODE]", "leave"),
+];
+
+/// The name of a dot-command in [`ALL`].
+pub(crate) fn name_of(usage: &str) -> &str {
+    usage.split(' ').next().unwrap_or(usage)
+}
+
+impl Dot {
+    /// Reads a line that begins with a dot. Errors: what is wrong with it.
+    pub(crate) fn parse(line: &str) -> Result<Dot, String> {
+        let line = line.trim();
+        let (name, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
+        let rest = rest.trim();
+        let Some((usage, _)) = ALL.iter().find(|(usage, _)| name_of(usage) == name) else {
+            return Err(unknown(name));
+        };
+        let text = || (!rest.is_empty()).then(|| rest.to_owned());
+        let needed = || text().ok_or_else(|| format!("`{name}` needs more: `{usage}`"));
+        let alone = |dot: Dot| match rest.is_empty() {
+            true => Ok(dot),
+            false => Err(format!("`{name}` takes nothing, not `{rest}`")),
+        };
+        match name {
+            ".help" => Ok(Dot::Help(text())),
+            ".procs" => alone(Dot::Procs),
+            ".limits" => {
+                let (limit, key) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
+                let some = |text: &str| (!text.trim().is_empty()).then(|| text.trim().to_owned());
+                Ok(Dot::Limits { name: some(limit), key: some(key) })
+            }
+            ".colls" => alone(Dot::Colls),
+            ".source" => Ok(Dot::Source(needed()?)),
+            ".clock" => alone(Dot::Clock),
+            ".at" => Ok(Dot::At(argument::instant(&needed()?)?)),
+            ".advance" => Ok(Dot::Advance(parse_duration(&needed()?).map_err(|why| why.to_string())?)),
+            ".freeze" => alone(Dot::Freeze),
+            ".real" => alone(Dot::Real),
+            ".begin" => alone(Dot::Begin),
+            ".commit" => alone(Dot::Commit),
+            ".rollback" => alone(Dot::Rollback),
+            ".caller" => match text() {
+                None => Ok(Dot::Caller(None)),
+                Some(json) => match argument::object(".caller", &json) {
+                    Ok(map) => Ok(Dot::Caller(Some(map))),
+                    Err(why) => Err(format!("{why:#}")),
+                },
+            },
+            ".reload" => alone(Dot::Reload),
+            ".read" => Ok(Dot::Read(needed()?)),
+            ".json" => Ok(Dot::Set(Setting::Json, switch(name, rest)?)),
+            ".timer" => Ok(Dot::Set(Setting::Timer, switch(name, rest)?)),
+            ".bail" => Ok(Dot::Set(Setting::Bail, switch(name, rest)?)),
+            ".exit" => match rest {
+                "" => Ok(Dot::Exit(None)),
+                code => code
+                    .parse()
+                    .map(|code| Dot::Exit(Some(code)))
+                    .map_err(|_| format!("`.exit {code}` is no exit code: use 0 to 255")),
+            },
+            // Every name of the table has its arm above.
+            _ => Err(unknown(name)),
+        }
+    }
+
+    /// Its name without the dot, when it answers with data.
+    pub(crate) fn answers_as(&self) -> &'static str {
+        match self {
+            Dot::Help(_) => "help",
+            Dot::Procs => "procs",
+            Dot::Limits { .. } => "limits",
+            Dot::Colls => "colls",
+            Dot::Source(_) => "source",
+            Dot::Clock => "clock",
+            Dot::At(_) => "at",
+            Dot::Advance(_) => "advance",
+            Dot::Freeze => "freeze",
+            Dot::Real => "real",
+            Dot::Begin => "begin",
+            Dot::Commit => "commit",
+            Dot::Rollback => "rollback",
+            Dot::Caller(_) => "caller",
+            Dot::Reload => "reload",
+            Dot::Read(_) => "read",
+            Dot::Set(Setting::Json, _) => "json",
+            Dot::Set(Setting::Timer, _) => "timer",
+            Dot::Set(Setting::Bail, _) => "bail",
+            Dot::Exit(_) => "exit",
+        }
+    }
+}
+
+fn switch(name: &str, text: &str) -> Result<Option<bool>, String> {
+    match text {
+        "" => Ok(None),
+        "on" => Ok(Some(true)),
+        "off" => Ok(Some(false)),
+        other => Err(format!("`{name}` takes on or off, not `{other}`")),
+    }
+}
+
+fn unknown(name: &str) -> String {
+    // Who types the beginning of a command means that command.
+    let near = ALL
+        .iter()
+        .map(|(usage, _)| name_of(usage))
+        .find(|known| name.len() > 1 && (known.starts_with(name) || name.starts_with(known)));
+    match near {
+        Some(near) => format!("there is no command `{name}`: did you mean `{near}`?"),
+        None => format!("there is no command `{name}`: `.help` lists those there are"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_command_of_the_table_is_read() {
+        for (usage, _) in ALL {
+            let error = Dot::parse(name_of(usage)).err().unwrap_or_default();
+            assert!(error.is_empty() || error.contains("needs more"), "{usage}: {error}");
+        }
+    }
+
+    #[test]
+    fn commands_are_read_with_their_arguments() {
+        assert_eq!(
+            Dot::parse(".limits login [\"a\", 1]"),
+            Ok(Dot::Limits { name: Some("login".into()), key: Some("[\"a\", 1]".into()) })
+        );
+        assert_eq!(Dot::parse(".advance 5m"), Ok(Dot::Advance(Duration::from_secs(300))));
+        assert_eq!(Dot::parse(".exit 3"), Ok(Dot::Exit(Some(3))));
+        assert_eq!(Dot::parse(" .json on "), Ok(Dot::Set(Setting::Json, Some(true))));
+        for (line, part) in [
+            (".exit 256", "0 to 255"),
+            (".adv 5m", "did you mean `.advance`?"),
+            (".advance", "needs more"),
+            (".advance 5", "5"),
+            (".json maybe", "on or off"),
+            (".procs x", "takes nothing"),
+            (".caller 5", "JSON object"),
+            (".x", ".help"),
+        ] {
+            let error = Dot::parse(line).unwrap_err();
+            assert!(error.contains(part), "{line}: {error}");
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! The line editor's helper: completion, hints, colours, and when an input is complete.
+
+use std::borrow::Cow;
+
+use rustyline::completion::{Completer, Pair};
+use rustyline::highlight::{CmdKind, Highlighter};
+use rustyline::hint::Hinter;
+use rustyline::validate::{ValidationContext, ValidationResult, Validator};
+use rustyline::{Context, Helper, Result};
+
+use super::super::console::Style;
+use super::candidate::{self, Candidate};
+use super::{highlight, script};
+
+/// What the line editor asks while a line is typed.
+pub(super) struct ReplHelper {
+    pub(super) candidates: Vec<Candidate>,
+    pub(super) colour: bool,
+}
+
+impl Helper for ReplHelper {}
+
+impl Completer for ReplHelper {
+    type Candidate = Pair;
+
+    fn complete(&self, line: &str, pos: usize, _: &Context<'_>) -> Result<(usize, Vec<Pair>)> {
+        let start = candidate::word_start(line, pos);
+        let word = &line[start..pos];
+        let in_command = word.starts_with('.');
+        let found = self
+            .candidates
+            .iter()
+            .filter(|candidate| candidate.text.starts_with(word) && candidate.text.starts_with('.') == in_command)
+            .map(|candidate| Pair { display: candidate.display.clone(), replacement: candidate.text.clone() })
+            .collect();
+        Ok((start, found))
+    }
+}
+
+impl Hinter for ReplHelper {
+    type Hint = String;
+
+    fn hint(&self, line: &str, pos: usize, _: &Context<'_>) -> Option<String> {
+        if pos < line.len() {
+            return None;
+        }
+        let call = candidate::open_call(line)?;
+        let signature = &self.candidates.iter().find(|c| c.text.strip_suffix('(') == Some(call))?.signature;
+        (!signature.is_empty()).then(|| format!("   {signature}"))
+    }
+}
+
+impl Highlighter for ReplHelper {
+    fn highlight<'l>(&self, line: &'l str, pos: usize) -> Cow<'l, str> {
+        if self.colour { Cow::Owned(highlight::paint(line, pos)) } else { Cow::Borrowed(line) }
+    }
+
+    fn highlight_hint<'h>(&self, hint: &'h str) -> Cow<'h, str> {
+        if self.colour { Cow::Owned(Style::Dim.paint(hint)) } else { Cow::Borrowed(hint) }
+    }
+
+    fn highlight_char(&self, _line: &str, _pos: usize, _kind: CmdKind) -> bool {
+        self.colour
+    }
+}
+
+impl Validator for ReplHelper {
+    fn validate(&self, context: &mut ValidationContext<'_>) -> Result<ValidationResult> {
+        let input = context.input();
+        // An empty line submits what there is, complete or not.
+        let submitted = input.ends_with('\n');
+        Ok(match !submitted && script::is_open(input) {
+            true => ValidationResult::Incomplete,
+            false => ValidationResult::Valid(None),
+        })
+    }
+}
