@@ -1,6 +1,7 @@
 //! What a call costs, by part and beside SQLite: ratios of one run on one machine.
 //!
-//! `cargo run --release --example speed` takes about a minute; `-- growth` adds stores of a million buckets, some minutes.
+//! `cargo run --release --example speed` takes about a minute; `-- growth` fills stores of a million buckets, which
+//! takes some minutes; `-- calls N` makes N calls and nothing else, for a profiler.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -200,10 +201,20 @@ fn growth(folder: &Path) -> Done {
     Ok(())
 }
 
+/// So many calls and nothing else, for `valgrind --tool=callgrind`, which counts the instructions of a call exactly.
+fn count_calls(calls: usize) -> Done {
+    let engine = Engine::builder().memory().scripts("scripts").sweep_interval(None).open()?;
+    (0..calls).for_each(|n| check_rate(&engine, &key(0, n, 10_000)));
+    Ok(())
+}
+
 fn main() -> Done {
     let folder = tempfile::tempdir()?;
-    if std::env::args().any(|argument| argument == "growth") {
-        return growth(folder.path());
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    match arguments.first().map(String::as_str) {
+        Some("growth") => return growth(folder.path()),
+        Some("calls") => return count_calls(arguments.get(1).map_or(Ok(100_000), |calls| calls.parse())?),
+        _ => {}
     }
     by_part(folder.path())?;
     beside_sqlite(folder.path())
