@@ -1,6 +1,66 @@
-//! Tollgate
+//! Tollgate runs stored rate-limit procedures: each call decides "may this happen now?" together with the work
+//! it guards, as one transaction.
+//!
+//! A limiter that stands beside the data leaks: a permit is spent for work that then fails, a narrow bucket is
+//! charged although a wide one refuses, a failed login rolls back its own count. Here the permit and the protected work
+//! commit together or not at all, and a procedure can refuse *and* keep the count.
+//!
+//! ```
+//! use tollgate::{Engine, Outcome};
+//!
+//! #[derive(serde::Deserialize)]
+//! struct Sent { id: String }
+//!
+//! let engine = Engine::builder()
+//!     .memory() // or .path("tollgate.db")
+//!     .source("send_email.rhai", r#"
+//!         const EMAILS = fixed_window("emails", 10, "1h");
+//!
+//!         fn send_email(user, text) {
+//!             EMAILS.enforce(user);                           // refuses the call when there is no token left
+//!             #{ id: insert("outbox", #{ user: user, text: text }) }
+//!         }
+//!     "#)
+//!     .open()?;
+//!
+//! match engine.call::<Sent>("send_email", &("ada", "hello"))? {
+//!     Outcome::Returned(sent) => println!("queued as {}", sent.id),
+//!     Outcome::Refused(refusal) => println!("wait {:?}", refusal.retry_after),
+//! }
+//! # Ok::<(), tollgate::Error>(())
+//! ```
+//!
+//! # Concepts
+//!
+//! * [`Engine`]: a store, a clock and the loaded procedures; shared, long-lived, cheap to clone.
+//! * [`Procedure`]: a function of the loaded `.rhai` files that may be called by name.
+//! * *Call*: one run of a procedure, one transaction; [`CallOptions`] say who calls and how long it may take.
+//! * [`Outcome`]: returned or refused; a [`Refusal`] says whether its writes were kept, why, and how long to wait.
+//! * [`Transaction`]: the same operations for host code, without a script.
+//! * [`Limit`], [`Key`], [`Decision`]: how many tokens a key may spend, whose, and what was answered.
+//! * [`Store`]: where rows live: a folder on disk, [memory](MemoryStore), or one of the host's.
+//! * [`Clock`]: where the time comes from; [`ManualClock`] stands still until it is moved.
+//! * [`Durability`]: when a call returns: when its data is on disk, or before.
+//! * [`Budget`]: what one call may use: time, steps, sizes, documents.
+//! * [`Error`]: a call, load or opening that failed, named by what the caller does next.
+//!
+//! # Layers
+//!
+//! Each knows only what stands below it; a test reads the imports and fails on one that climbs.
+//!
+//! | layer | what it holds |
+//! |---|---|
+//! | `cli` | the command line: the binary alone |
+//! | `testing` | script tests: procedures checked by scripts, in virtual time |
+//! | `engine` | calls, sessions, host transactions, loading, upkeep |
+//! | `script` | procedure files compiled and run; the only layer that names the interpreter |
+//! | `bucket`, `document`, `release` | what is stored: limits' buckets, documents with indexes, deployed files |
+//! | `transaction`, `error`, `outcome` | serializable transactions over an overlay, rows that expire |
+//! | `store`, `limit` | ordered bytes on disk or in memory; the pure arithmetic of limits |
+//! | `element`, `id` | order-preserving encoding of values; new ids |
+//! | `time`, `value` | instants, clocks and durations; values between scripts, JSON and serde |
 #![forbid(unsafe_code)]
-#![allow(dead_code)] // SKELETON: removed once the layers above exist.
+#![warn(missing_docs)]
 
 mod bucket;
 mod document;

@@ -11,6 +11,7 @@ mod contention;
 mod doctor;
 mod load;
 mod options;
+mod probe;
 mod session;
 mod sweeper;
 mod tools;

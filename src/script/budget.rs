@@ -10,6 +10,9 @@ use crate::transaction::Quota;
 /// sixty small documents would already pass the bound of one map.
 pub(super) const WHOLE_VALUE: usize = 16;
 
+/// The same for text: as much as the largest document holds, so that each can be read.
+pub(super) const WHOLE_TEXT: usize = 4;
+
 /// What one call may use; passing a bound fails the call with code `budget`.
 ///
 /// `depth`, `text_bytes`, `array_items` and `map_items` are fixed when the program is compiled; the others
@@ -38,8 +41,10 @@ pub struct Budget {
     pub document_bytes: u64,
     /// Bytes of the arguments, as JSON.
     pub argument_bytes: usize,
-    /// Lines logged; each holds at most `text_bytes`.
+    /// Lines logged.
     pub log_lines: usize,
+    /// Bytes logged, over all lines.
+    pub log_bytes: usize,
 }
 
 impl Default for Budget {
@@ -58,6 +63,7 @@ impl Default for Budget {
             document_bytes: quota.document_bytes,
             argument_bytes: 256 << 10,
             log_lines: 1000,
+            log_bytes: 256 << 10,
         }
     }
 }

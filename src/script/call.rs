@@ -58,6 +58,8 @@ pub(crate) struct Call {
     pub(crate) log: Vec<LogLine>,
     deadline: Deadline,
     random: Option<ChaCha12Rng>,
+    /// Bytes of the log lines so far.
+    logged: usize,
     pub(super) end: Option<End>,
     /// Nested `attempt`s, so that their depth is bounded with that of calls.
     pub(super) attempts: usize,
@@ -96,6 +98,7 @@ impl Call {
             log: Vec::new(),
             deadline,
             random: None,
+            logged: 0,
             end: None,
             attempts: 0,
         })
@@ -119,11 +122,19 @@ impl Call {
 
     /// Adds a log line.
     pub(super) fn log(&mut self, level: Level, message: &str, data: Map) -> Result<(), Failure> {
-        if self.log.len() >= self.budget.log_lines {
-            let message = spent("log lines", self.budget.log_lines);
+        let size = line_size(message, &data);
+        let spent_now = if self.log.len() >= self.budget.log_lines {
+            Some(spent("log lines", self.budget.log_lines))
+        } else if self.logged.saturating_add(size) > self.budget.log_bytes {
+            Some(spent("log bytes", self.budget.log_bytes))
+        } else {
+            None
+        };
+        if let Some(message) = spent_now {
             self.end = Some(End::Spent { message: message.clone(), position: Position::NONE });
             return Err(Failure::Spent(message));
         }
+        self.logged += size;
         self.log.push(LogLine { level, message: message.to_owned(), data });
         Ok(())
     }
@@ -133,7 +144,7 @@ impl Call {
         match failure {
             Failure::Raised(raised) => raised.into_error(position),
             Failure::Refused(refusal) => {
-                self.end = Some(End::Refused(refusal));
+                self.end = Some(End::Refused(*refusal));
                 terminated(position)
             }
             Failure::Fault(Fault::Budget(spent)) => self.fail(Failure::Spent(spent.to_string()), position),
@@ -149,6 +160,12 @@ impl Call {
             }
         }
     }
+}
+
+/// What a log line costs.
+fn line_size(message: &str, data: &Map) -> usize {
+    let data: usize = data.iter().map(|(name, value)| name.len() + value.to_json().len()).sum();
+    message.len() + data
 }
 
 /// The text of a spent budget.
@@ -328,7 +345,12 @@ pub(super) fn with_own_call(
     let result = work();
     if let Current::Running(call) = entered.leave() {
         match (&call.end, &result) {
-            (Some(end), _) => return Err(Raised::new("budget", format!("{end:?}")).into_error(position)),
+            (Some(End::Spent { message, .. }), _) => {
+                return Err(Raised::new("budget", message.clone()).into_error(position));
+            }
+            (Some(End::Fault(fault)), _) => return Err(Raised::new("storage", fault.to_string()).into_error(position)),
+            // An attempt takes refusals for itself; one left over is of a closure that never came back.
+            (Some(End::Refused(_)), _) => {}
             (None, Ok(_)) => autocommit.finish(call).map_err(|error| foreign(&error, position))?,
             (None, Err(_)) => {}
         }
@@ -353,7 +375,9 @@ pub(super) fn print(text: &str) {
             // A full log ends the call by its record; there is no error to carry here.
             let _ = call.log(Level::Info, text, Map::new());
         }
-        Current::Detached(detached) if detached.log.len() < detached.budget.log_lines => {
+        Current::Detached(detached)
+            if detached.log.len() < detached.budget.log_lines && text.len() <= detached.budget.text_bytes =>
+        {
             detached.log.push(LogLine { level: Level::Info, message: text.to_owned(), data: Map::new() });
         }
         _ => {}
@@ -365,7 +389,7 @@ const CHECK_EVERY: u64 = 64;
 
 /// Called by the interpreter at each operation; anything returned stops the script.
 pub(super) fn progress(operations: u64) -> Option<Dynamic> {
-    if operations % CHECK_EVERY != 0 {
+    if !operations.is_multiple_of(CHECK_EVERY) {
         return None;
     }
     let mut held = Held(CURRENT.take());

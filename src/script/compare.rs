@@ -1,72 +1,120 @@
 //! Comparison: values of one type, numbers with numbers, anything with `()` for equality; the rest is an error.
 //!
-//! The interpreter's own operators answer `false` for `() < 3` and `"5" < 3`. With its fast operators off it
-//! asks registered functions first: the exact ones below for the types that compare, and the catch-all, which
-//! errs, for every other pair.
+//! The interpreter's own operators answer `false` for `() < 3` and `"5" < 3`. Turning its fast operators off would
+//! cost every addition too, so while a file is read each comparison becomes an operator of ours, spelled `<?`,
+//! for which only the functions below exist. The plain names are registered as well: by them the language
+//! compares the elements of arrays and maps.
 
 use std::cmp::Ordering;
 
-use rhai::{Dynamic, EvalAltResult, ImmutableString, Module, NativeCallContext};
+use rhai::{Dynamic, EvalAltResult, ImmutableString, Module, NativeCallContext, Token};
 
 use super::convert::type_name;
 use super::host::limits::{DecisionValue, LimitValue};
 
 type Verdict = Result<bool, Box<EvalAltResult>>;
 
-/// Registers `== != < <= > >=` for two types that have an order.
-macro_rules! ordered {
-    ($module:expr, $left:ty, $right:ty, $compare:expr) => {
-        $module.set_native_fn("==", |a: $left, b: $right| -> Verdict { Ok($compare(&a, &b) == Some(Ordering::Equal)) });
-        $module.set_native_fn("!=", |a: $left, b: $right| -> Verdict { Ok($compare(&a, &b) != Some(Ordering::Equal)) });
-        $module.set_native_fn("<", |a: $left, b: $right| -> Verdict { Ok($compare(&a, &b) == Some(Ordering::Less)) });
-        $module
-            .set_native_fn(">", |a: $left, b: $right| -> Verdict { Ok($compare(&a, &b) == Some(Ordering::Greater)) });
-        $module.set_native_fn("<=", |a: $left, b: $right| -> Verdict {
-            Ok(matches!($compare(&a, &b), Some(Ordering::Less | Ordering::Equal)))
-        });
-        $module.set_native_fn(">=", |a: $left, b: $right| -> Verdict {
-            Ok(matches!($compare(&a, &b), Some(Ordering::Greater | Ordering::Equal)))
-        });
+/// Our operators: the token they replace, how ours and the plain one are spelled, and how strongly they bind.
+pub(super) const OPERATORS: [(Token, &str, &str, u8); 6] = [
+    (Token::EqualsTo, "==?", "==", 90),
+    (Token::NotEqualsTo, "!=?", "!=", 90),
+    (Token::LessThan, "<?", "<", 130),
+    (Token::LessThanEqualsTo, "<=?", "<=", 130),
+    (Token::GreaterThan, ">?", ">", 130),
+    (Token::GreaterThanEqualsTo, ">=?", ">=", 130),
+];
+
+/// Our operator in place of a plain comparison.
+pub(super) fn replaced(token: &Token) -> Option<Token> {
+    let ours = match token {
+        Token::EqualsTo => "==?",
+        Token::NotEqualsTo => "!=?",
+        Token::LessThan => "<?",
+        Token::LessThanEqualsTo => "<=?",
+        Token::GreaterThan => ">?",
+        Token::GreaterThanEqualsTo => ">=?",
+        _ => return None,
     };
+    Some(Token::Custom(Box::new(ours.into())))
 }
 
-/// Registers `==` and `!=` for one type that has no order.
+/// A message with comparisons as the file wrote them.
+pub(super) fn plain(message: &str) -> String {
+    let ours = OPERATORS.iter().find(|(_, ours, ..)| message.contains(&format!("`{ours}`")));
+    ours.map_or_else(|| message.to_owned(), |(_, ours, plain, _)| message.replace(ours, plain))
+}
+
+/// Whether an order is what an operator asks for.
+fn holds(operator: &str, order: Option<Ordering>) -> bool {
+    match operator {
+        "==" => order == Some(Ordering::Equal),
+        "!=" => order != Some(Ordering::Equal),
+        "<" => order == Some(Ordering::Less),
+        "<=" => matches!(order, Some(Ordering::Less | Ordering::Equal)),
+        ">" => order == Some(Ordering::Greater),
+        _ => matches!(order, Some(Ordering::Greater | Ordering::Equal)),
+    }
+}
+
+/// Registers an operator for two types that have an order.
+macro_rules! ordered {
+    ($module:expr, $name:expr, $plain:expr, $left:ty, $right:ty, $compare:expr) => {{
+        let plain: &'static str = $plain;
+        $module.set_native_fn($name, move |a: $left, b: $right| -> Verdict { Ok(holds(plain, $compare(&a, &b))) });
+    }};
+}
+
+/// Registers `==` or `!=` for a type that has no order.
 macro_rules! equal {
-    ($module:expr, $kind:ty) => {
-        $module.set_native_fn("==", |a: &mut $kind, b: $kind| -> Verdict { Ok(*a == b) });
-        $module.set_native_fn("!=", |a: &mut $kind, b: $kind| -> Verdict { Ok(*a != b) });
-    };
+    ($module:expr, $name:expr, $wanted:expr, $kind:ty) => {{
+        let wanted: bool = $wanted;
+        $module.set_native_fn($name, move |a: &mut $kind, b: $kind| -> Verdict { Ok((*a == b) == wanted) });
+    }};
 }
 
 pub(super) fn register(module: &mut Module) {
-    ordered!(module, i64, i64, |a: &i64, b: &i64| Some(a.cmp(b)));
-    ordered!(module, f64, f64, |a: &f64, b: &f64| a.partial_cmp(b));
-    ordered!(module, i64, f64, |a: &i64, b: &f64| int_with_float(*a, *b));
-    ordered!(module, f64, i64, |a: &f64, b: &i64| int_with_float(*b, *a).map(Ordering::reverse));
-    ordered!(module, ImmutableString, ImmutableString, |a: &ImmutableString, b: &ImmutableString| Some(
-        a.as_str().cmp(b.as_str())
-    ));
-    ordered!(module, char, char, |a: &char, b: &char| Some(a.cmp(b)));
-    equal!(module, bool);
-    equal!(module, rhai::Blob);
-    equal!(module, LimitValue);
-    equal!(module, DecisionValue);
-    module.set_native_fn("==", |_a: (), _b: ()| -> Verdict { Ok(true) });
-    module.set_native_fn("!=", |_a: (), _b: ()| -> Verdict { Ok(false) });
-    for operator in ["==", "!="] {
-        let unequal = operator == "!=";
-        module.set_native_fn(operator, move |context: NativeCallContext, a: Dynamic, b: Dynamic| -> Verdict {
-            if a.is_unit() || b.is_unit() {
-                return Ok((a.is_unit() && b.is_unit()) != unequal);
+    for (_, ours, plain, _) in OPERATORS {
+        for name in [ours, plain] {
+            ordered!(module, name, plain, i64, i64, |a: &i64, b: &i64| Some(a.cmp(b)));
+            ordered!(module, name, plain, f64, f64, |a: &f64, b: &f64| a.partial_cmp(b));
+            ordered!(module, name, plain, i64, f64, |a: &i64, b: &f64| int_with_float(*a, *b));
+            ordered!(module, name, plain, f64, i64, |a: &f64, b: &i64| int_with_float(*b, *a).map(Ordering::reverse));
+            ordered!(
+                module,
+                name,
+                plain,
+                ImmutableString,
+                ImmutableString,
+                |a: &ImmutableString, b: &ImmutableString| { Some(a.as_str().cmp(b.as_str())) }
+            );
+            ordered!(module, name, plain, char, char, |a: &char, b: &char| Some(a.cmp(b)));
+            let wanted = plain == "==";
+            if wanted || plain == "!=" {
+                equal!(module, name, wanted, bool);
+                equal!(module, name, wanted, rhai::Blob);
+                equal!(module, name, wanted, LimitValue);
+                equal!(module, name, wanted, DecisionValue);
+                module.set_native_fn(name, move |_a: (), _b: ()| -> Verdict { Ok(wanted) });
             }
-            Err(mismatch(&context, operator, &a, &b))
-        });
+            module.set_native_fn(name, move |context: NativeCallContext, a: Dynamic, b: Dynamic| -> Verdict {
+                any(&context, plain, a, b)
+            });
+        }
     }
-    for operator in ["<", "<=", ">", ">="] {
-        module.set_native_fn(operator, move |context: NativeCallContext, a: Dynamic, b: Dynamic| -> Verdict {
-            Err(mismatch(&context, operator, &a, &b))
-        });
+}
+
+/// Compares what no other function takes: containers by their elements, anything with `()`, and the rest not at all.
+fn any(context: &NativeCallContext, operator: &str, mut a: Dynamic, mut b: Dynamic) -> Verdict {
+    if matches!(operator, "==" | "!=") {
+        if a.is_unit() || b.is_unit() {
+            return Ok((a.is_unit() && b.is_unit()) == (operator == "=="));
+        }
+        if (a.is_array() && b.is_array()) || (a.is_map() && b.is_map()) {
+            let verdict = context.call_native_fn_raw(operator, true, &mut [&mut a, &mut b])?;
+            return Ok(verdict.as_bool().unwrap_or(false));
+        }
     }
+    Err(mismatch(context, operator, &a, &b))
 }
 
 /// The error by which the interpreter's `contains`, `index_of` and the like know that two elements merely differ.

@@ -56,7 +56,7 @@ pub(super) fn run(engine: &Engine, known: &Known, file: &SourceFile, ast: &AST, 
             }
             Err(error) => {
                 // After a first failure a later one may only follow from it: the constants it left are missing.
-                let (raised, place) = failure::at_load(error);
+                let (raised, place) = failure::at_load(*error);
                 if !broken || !raised.message.contains("()") {
                     let place = if place.is_none() { position } else { place };
                     let code = if raised.code == "bad_limit" { "bad_limit" } else { "declaration" };

@@ -45,6 +45,7 @@ pub(super) fn position(path: &Arc<str>, place: rhai::Position) -> Option<Positio
 pub(super) fn syntax(file: &SourceFile, error: &ParseError) -> Diagnostic {
     let place = if error.1.is_none() { end_of(file) } else { error.1 };
     let (code, message) = describe(&error.0);
+    let message = super::compare::plain(&message);
     let line = place.line().and_then(|number| file.line(number)).unwrap_or_default();
     let before = place.line().and_then(|number| file.line(number.saturating_sub(1))).unwrap_or_default();
     let column = place.position().unwrap_or(1).max(1);
@@ -105,6 +106,9 @@ fn hint(error: &ParseErrorType, line: &str, before: &str, column: usize) -> Opti
         if !name.is_empty() {
             return Some(format!("write `\"${name}\"`: an operator is a key in quotes"));
         }
+    }
+    if matches!(error, ParseErrorType::BadInput(LexError::ImproperSymbol(word, _)) if word == "eval") {
+        return Some("text is never run as code".into());
     }
     if matches!(error, ParseErrorType::VariableUndefined(name) if name == "null" || name == "nil" || name == "None") {
         return Some("write `()` for nothing".into());

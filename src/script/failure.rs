@@ -37,20 +37,20 @@ pub(super) fn of_run(
     program: &Program,
     function: &str,
     path: &Arc<str>,
-    error: Box<EvalAltResult>,
+    mut error: EvalAltResult,
 ) -> Error {
     let mut stack = Vec::new();
-    let mut error = *error;
     let mut function = function.to_owned();
     let mut path = path.clone();
     let place = loop {
         match error {
             EvalAltResult::ErrorInFunctionCall(inner, _, cause, position) => {
-                stack.push(frame(&function, &path, position));
+                // Functions of the language that call back, such as `map`, wrap errors too and have no file.
                 if let Some(file) = places.file_of(&inner) {
+                    stack.push(frame(&function, &path, position));
                     path = file;
+                    function = inner;
                 }
-                function = inner;
                 error = *cause;
             }
             EvalAltResult::ErrorInModule(_, cause, _) => error = *cause,
@@ -85,8 +85,7 @@ fn frame(function: &str, path: &Arc<str>, place: Position) -> Frame {
 }
 
 /// The error of a statement at file level, and its place.
-pub(super) fn at_load(error: Box<EvalAltResult>) -> (Described, Position) {
-    let mut error = *error;
+pub(super) fn at_load(mut error: EvalAltResult) -> (Described, Position) {
     loop {
         match error {
             EvalAltResult::ErrorInFunctionCall(_, _, cause, _) => error = *cause,
@@ -99,7 +98,7 @@ pub(super) fn at_load(error: Box<EvalAltResult>) -> (Described, Position) {
 }
 
 /// The innermost error of a closure, as `attempt` reports it.
-pub(super) fn innermost(error: Box<EvalAltResult>) -> Described {
+pub(super) fn innermost(error: EvalAltResult) -> Described {
     at_load(error).0
 }
 
@@ -122,7 +121,7 @@ fn describe_with(mut error: EvalAltResult, depth: usize, text: usize, array: usi
             let what = what.to_lowercase();
             let factor = super::budget::WHOLE_VALUE;
             budget(if what.contains("string") {
-                spent("bytes of text in one value", text.saturating_mul(factor))
+                spent("bytes of text in one value", text.saturating_mul(super::budget::WHOLE_TEXT))
             } else if what.contains("map") {
                 spent("map entries in one value", map.saturating_mul(factor))
             } else {
@@ -159,7 +158,7 @@ fn describe_with(mut error: EvalAltResult, depth: usize, text: usize, array: usi
                 _ => script(lower(&text)),
             }
         }
-        E::ErrorDataRace(name, _) => script(format!("`{name}` is in use where it would be changed")),
+        E::ErrorDataRace(..) => script("a shared value is in use where it would be changed".into()),
         _ => {
             error.set_position(Position::NONE);
             script(lower(&rename::plain(&error.to_string())))

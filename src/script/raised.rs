@@ -41,18 +41,24 @@ impl Raised {
 #[derive(Debug)]
 pub(super) enum Failure {
     /// An error the script may catch.
-    Raised(Raised),
+    Raised(Box<Raised>),
     /// The transaction failed below; no script sees past it.
     Fault(Fault),
     /// A budget is spent, in words; no script sees past it.
     Spent(String),
     /// The call ends here as a refusal.
-    Refused(Refusal),
+    Refused(Box<Refusal>),
+}
+
+impl Failure {
+    pub(super) fn refused(refusal: Refusal) -> Failure {
+        Failure::Refused(Box::new(refusal))
+    }
 }
 
 impl From<Raised> for Failure {
     fn from(raised: Raised) -> Failure {
-        Failure::Raised(raised)
+        Failure::Raised(Box::new(raised))
     }
 }
 
@@ -60,7 +66,7 @@ impl From<Fault> for Failure {
     fn from(fault: Fault) -> Failure {
         match fault {
             // A caller who may only read can be told so, and may go on reading.
-            Fault::ReadOnly => Failure::Raised(Raised::new("read_only", "this call may only read")),
+            Fault::ReadOnly => Raised::new("read_only", "this call may only read").into(),
             fault => Failure::Fault(fault),
         }
     }
@@ -68,11 +74,11 @@ impl From<Fault> for Failure {
 
 impl From<InvalidValue> for Failure {
     fn from(invalid: InvalidValue) -> Failure {
-        Failure::Raised(Raised::new("bad_value", invalid.0))
+        Raised::new("bad_value", invalid.0).into()
     }
 }
 
 /// Shorthand for a catchable error.
 pub(super) fn raise<T>(code: &'static str, message: impl Into<String>) -> Result<T, Failure> {
-    Err(Failure::Raised(Raised::new(code, message)))
+    Err(Raised::new(code, message).into())
 }

@@ -11,6 +11,7 @@ use parking_lot::Mutex;
 use rhai::{Engine, Token};
 
 use super::check::Places;
+use super::compare;
 
 /// Stands before the number of the file in a renamed name. Files may not write it; see [`written_in`].
 const MARK: &str = "__file";
@@ -79,6 +80,9 @@ pub(super) fn install(engine: &mut Engine, shared: &Shared) {
     let shared = shared.clone();
     #[allow(deprecated)] // Marked volatile, not deprecated; the version of the interpreter is pinned by the lock file.
     engine.on_parse_token(move |token, position, _| {
+        if let Some(ours) = compare::replaced(&token) {
+            return ours;
+        }
         let mut guard = shared.lock();
         let Some(renaming) = guard.as_mut() else { return token };
         let defines = renaming.before == Before::PrivateFn;

@@ -99,7 +99,7 @@ impl Program {
                 Err(self.spent(procedure, &compiled.path, message, position, result.err()))
             }
             (_, Ok(value)) => self.value(procedure, &compiled.path, &value),
-            (_, Err(error)) => Err(failure::of_run(self, self, procedure, &compiled.path, error)),
+            (_, Err(error)) => Err(failure::of_run(self, self, procedure, &compiled.path, *error)),
         };
         (value, log)
     }
@@ -146,7 +146,7 @@ impl Program {
                     Ok(value) => Ending::Returned(value),
                     Err(error) => Ending::Failed(error),
                 },
-                Err(error) => Ending::Failed(failure::of_run(self, self, function, path, error)),
+                Err(error) => Ending::Failed(failure::of_run(self, self, function, path, *error)),
             },
         };
         Finished { ending, call }
@@ -177,7 +177,7 @@ impl Program {
         position: Position,
         stopped: Option<Box<EvalAltResult>>,
     ) -> Error {
-        let mut script = match stopped.map(|error| failure::of_run(self, self, function, path, error)) {
+        let mut script = match stopped.map(|error| failure::of_run(self, self, function, path, *error)) {
             Some(Error::Script(script) | Error::Budget(script)) => *script,
             _ => ScriptError {
                 stack: vec![Frame { function: function.to_owned(), position: diagnostic::position(path, position) }],

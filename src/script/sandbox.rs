@@ -10,7 +10,7 @@ use rhai::packages::{
 };
 use rhai::{Dynamic, Engine, Module, NativeCallContext, OptimizationLevel, Shared};
 
-use super::budget::{Budget, MOST_DEPTH, WHOLE_VALUE};
+use super::budget::{Budget, MOST_DEPTH, WHOLE_TEXT, WHOLE_VALUE};
 use super::natives::Natives;
 use super::{call, compare, convert, host};
 
@@ -47,7 +47,14 @@ pub(super) fn engine(natives: &Natives, budget: &Budget) -> Engine {
     engine.set_optimization_level(OptimizationLevel::None);
     engine.set_strict_variables(true);
     engine.set_fail_on_invalid_map_property(true);
-    engine.set_fast_operators(false);
+    // Fast for arithmetic; comparisons are operators of ours, see `compare`.
+    engine.set_fast_operators(true);
+    for (_, ours, _, precedence) in compare::OPERATORS {
+        if let Err(why) = engine.register_custom_operator(ours, precedence) {
+            // Only a spelling that the language reserves is refused, and ours are fixed.
+            unreachable!("{why}");
+        }
+    }
     engine.set_max_strings_interned(0);
     engine.disable_symbol("eval");
 
@@ -58,7 +65,7 @@ pub(super) fn engine(natives: &Natives, budget: &Budget) -> Engine {
     engine.set_max_expr_depths(EXPRESSION_DEPTH, EXPRESSION_DEPTH);
     // Counted by `progress`, where each call brings its own budget.
     engine.set_max_operations(0);
-    engine.set_max_string_size(budget.text_bytes.saturating_mul(WHOLE_VALUE));
+    engine.set_max_string_size(budget.text_bytes.saturating_mul(WHOLE_TEXT));
     engine.set_max_array_size(budget.array_items.saturating_mul(WHOLE_VALUE));
     engine.set_max_map_size(budget.map_items.saturating_mul(WHOLE_VALUE));
 

@@ -22,7 +22,7 @@ impl From<DocumentError> for Failure {
     fn from(error: DocumentError) -> Failure {
         match error {
             DocumentError::Data(error) => {
-                Failure::Raised(Raised { code: error.code.into(), message: error.message, data: error.data })
+                Failure::from(Raised { code: error.code.into(), message: error.message, data: error.data })
             }
             DocumentError::Fault(fault) => fault.into(),
             DocumentError::Overrun { spent, hint } => Failure::Spent(format!("{spent}: {hint}")),
@@ -161,7 +161,7 @@ fn document(found: Option<Map>) -> Dynamic {
 }
 
 fn map(fields: &Fields) -> Result<Map, Failure> {
-    convert::from_map(fields).map_err(|why| Failure::Raised(Raised::new("bad_document", why)))
+    convert::from_map(fields).map_err(|why| Failure::from(Raised::new("bad_document", why)))
 }
 
 fn filter_of(fields: &Fields) -> Result<Filter, Failure> {

@@ -197,7 +197,7 @@ fn register_enforce(module: &mut Module) {
 fn enforced(decision: Decision) -> Result<DecisionValue, Failure> {
     match decision.allowed {
         true => Ok(DecisionValue(Arc::new(decision))),
-        false => Err(Failure::Refused(refusal_of(&decision, RefusalKind::Denied))),
+        false => Err(Failure::refused(refusal_of(&decision, RefusalKind::Denied))),
     }
 }
 
@@ -334,7 +334,7 @@ fn register_getters(module: &mut Module) {
 /// A key of text, checked for its length.
 fn text_key(text: &str) -> Result<Key, Failure> {
     let key = Key::from(text);
-    key.check().map_err(|invalid| Failure::Raised(Raised::new("bad_key", invalid.to_string())))?;
+    key.check().map_err(|invalid| Failure::from(Raised::new("bad_key", invalid.to_string())))?;
     Ok(key)
 }
 
@@ -343,11 +343,11 @@ fn any_key(value: &Dynamic) -> Result<Key, Failure> {
         return text_key(&text);
     }
     let value = convert::from_dynamic(value).map_err(|why| Raised::new("bad_key", why))?;
-    Key::from_value(&value).map_err(|invalid| Failure::Raised(Raised::new("bad_key", invalid.to_string())))
+    Key::from_value(&value).map_err(|invalid| Failure::from(Raised::new("bad_key", invalid.to_string())))
 }
 
 fn int_cost(tokens: i64) -> Result<Cost, Failure> {
-    Cost::new(tokens).map_err(|invalid| Failure::Raised(Raised::new("bad_cost", invalid.to_string())))
+    Cost::new(tokens).map_err(|invalid| Failure::from(Raised::new("bad_cost", invalid.to_string())))
 }
 
 fn any_cost(value: &Dynamic) -> Result<Cost, Failure> {
@@ -356,7 +356,7 @@ fn any_cost(value: &Dynamic) -> Result<Cost, Failure> {
     }
     // NaN is no value at all, and its message should still speak of the cost.
     let value = convert::from_dynamic(value).map_err(|why| Raised::new("bad_cost", format!("cost: {why}")))?;
-    Cost::from_value(&value).map_err(|invalid| Failure::Raised(Raised::new("bad_cost", invalid.to_string())))
+    Cost::from_value(&value).map_err(|invalid| Failure::from(Raised::new("bad_cost", invalid.to_string())))
 }
 
 /// A span as ms or as text with a unit.

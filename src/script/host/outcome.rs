@@ -21,10 +21,10 @@ type Answer<T> = Result<T, Box<EvalAltResult>>;
 pub(super) fn register(module: &mut Module) {
     for (name, kind) in [("deny", RefusalKind::Denied), ("abort", RefusalKind::Aborted)] {
         module.set_native_fn(name, move |context: NativeCallContext| -> Answer<()> {
-            with(&context, |_| Err(Failure::Refused(refusal(&Dynamic::UNIT, kind)?)))
+            with(&context, |_| Err(Failure::refused(refusal(&Dynamic::UNIT, kind)?)))
         });
         module.set_native_fn(name, move |context: NativeCallContext, why: Dynamic| -> Answer<()> {
-            with(&context, |_| Err(Failure::Refused(refusal(&why, kind)?)))
+            with(&context, |_| Err(Failure::refused(refusal(&why, kind)?)))
         });
     }
     module.set_native_fn("attempt", |context: NativeCallContext, closure: FnPtr| -> Answer<Dynamic> {
@@ -127,7 +127,7 @@ fn attempt(context: &NativeCallContext, closure: &FnPtr) -> Answer<Dynamic> {
             if uncatchable {
                 return Err(error);
             }
-            let described = failure::innermost(error);
+            let described = failure::innermost(*error);
             let mut map = outcome("failed");
             map.insert("code".into(), described.code.into());
             map.insert("message".into(), described.message.into());

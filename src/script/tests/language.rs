@@ -98,6 +98,11 @@ fn constants_are_seen_by_every_function_of_their_file() {
         ("const MAX = 3; fn test() { let MAX = 5; MAX }", "returned 5"),
         ("const MAX = 3; fn test() { [1, 2].map(|x| x + MAX) }", "returned [4,5]"),
         ("const MAX = 3; fn test() { let y = 1; let f = |x| x + MAX + y; f.call(1) }", "returned 5"),
+        ("const MAX = 3; fn test() { `${MAX}${one() == 3}` } private fn one() { MAX }", "returned \"3true\""),
+        (
+            "let a = 1; let b = 2.5; [a + 1 < 3 && b >= a, !(a == b), a < b == true, -a <= 0, a in [1] == true]",
+            "returned [true,true,true,true,true]",
+        ),
         ("const A = 1; const B = A + 1; fn test() { `${B}-${A}` }", "returned \"2-1\""),
         ("const M = #{ a: [1] }; fn test() { M.a[0] }", "returned 1"),
         ("const TWICE = |x| x * 2; fn test() { TWICE.call(4) }", "returned 8"),
@@ -203,6 +208,10 @@ fn documents() {
         (
             "for i in 0..100 { insert(\"u\", #{ a: 1, b: 2, c: 3, d: 4, e: `text ${i}` }) } find(\"u\", #{}).len()",
             "returned 100",
+        ),
+        (
+            "let s = \"\"; s.pad(60000, 'x'); for i in 0..4 { insert(\"u\", #{ s: s }); } find(\"u\", #{}).len()",
+            "returned 4",
         ),
         ("find(\"u\", 5)", "failed script `find` cannot take (string, int)"),
         (
@@ -409,4 +418,110 @@ fn detached_runs_commit_each_host_function() {
     assert_eq!(log[0].message, "hi");
     assert!(detached("test_bad").0.unwrap_err().to_string().contains("refused outside of a call"));
     assert_eq!(detached("test_loop").0.unwrap_err().code(), "budget");
+}
+
+#[test]
+fn programs_are_shared_between_threads() {
+    fn shared<T: Send + Sync>(_: &T) {}
+    let program =
+        Arc::new(program("const L = fixed_window(\"l\", 100, \"1m\"); fn test() { L.take(\"k\").remaining }"));
+    shared(&program);
+    let threads: Vec<_> = (0..4)
+        .map(|_| {
+            let program = program.clone();
+            std::thread::spawn(move || line(&program.run("test", Arguments::default(), call()).ending))
+        })
+        .collect();
+    for thread in threads {
+        assert_eq!(thread.join().unwrap(), "returned 99");
+    }
+}
+
+#[test]
+fn runs_may_nest_and_restore_what_was_current() {
+    let inner = Arc::new(program("fn test() { deny(\"inner\") }"));
+    let mut natives = Natives::new();
+    let nested = inner.clone();
+    natives
+        .register("nested", 0, move |_| Ok(Value::Text(line(&nested.run("test", Arguments::default(), call()).ending))))
+        .unwrap();
+    let text = "fn test() { let got = nested(); insert(\"c\", #{}); [got, count(\"c\", #{})] }";
+    let outer = Program::compile(vec![SourceFile::new("a.rhai", text)], &natives, &Budget::default()).unwrap();
+    let ending = outer.run("test", Arguments::default(), call()).ending;
+    assert_eq!(line(&ending), r#"returned ["denied denied inner",1]"#);
+}
+
+#[test]
+fn faults_of_the_store_end_the_call_past_every_catch() {
+    struct Broken;
+    impl crate::store::Store for Broken {
+        fn get(&self, _: &[u8]) -> Result<Option<crate::store::Bytes>, crate::store::StoreError> {
+            Err(crate::store::StoreError::io("read", "gone"))
+        }
+        fn scan(
+            &self,
+            _: &crate::store::Range,
+            _: crate::store::Direction,
+            _: usize,
+            _: &mut Vec<crate::store::Pair>,
+        ) -> Result<(), crate::store::StoreError> {
+            Err(crate::store::StoreError::io("read", "gone"))
+        }
+        fn apply(&self, _: &crate::store::Batch) -> Result<(), crate::store::StoreError> {
+            Ok(())
+        }
+        fn flush(&self) -> Result<(), crate::store::StoreError> {
+            Ok(())
+        }
+    }
+    let program = program("fn test() { try { attempt(|| [1].map(|x| get(\"c\", \"a\"))) } catch { } 5 }");
+    let call = Call::new(
+        Transaction::over(Arc::new(Broken), NOW),
+        Arc::new(Catalogue::new()),
+        Arc::new(Map::new()),
+        [0; 32],
+        Budget::default(),
+    );
+    let ending = program.run("test", Arguments::default(), call).ending;
+    assert!(matches!(ending, Ending::Fault(crate::transaction::Fault::Store(_))), "{}", line(&ending));
+}
+
+#[test]
+fn the_example_of_the_reference_runs() {
+    let text = r#"
+const LOGIN    = fixed_window("login", 5, "5m");
+const LOGIN_IP = token_bucket("login_ip", 100, "1m");
+collection("users").unique("email");
+collection("audit_log").ttl_after("at", "90d");
+/// Checks a password. Wrong ones stay counted.
+fn login_attempt(email, password_hash) {
+    let email = lower(trimmed(email));
+    let verdict = take_all([[LOGIN, email], [LOGIN_IP, ip_key(caller("ip"))]]);
+    if !verdict.allowed {
+        insert("audit_log", #{ action: "login_blocked", target: email, at: now() });
+        deny(verdict);
+    }
+    let user = find_one("users", #{ email: email });
+    if user == () || !secure_eq(user.password_hash, password_hash) {
+        deny("invalid credentials");
+    }
+    LOGIN.reset(email);
+    #{ ok: true, user_id: user._id }
+}
+fn sign_up(email, password_hash) { insert("users", #{ email: email, password_hash: password_hash }) }
+"#;
+    let program = program(text);
+    let store = Arc::new(MemoryStore::new());
+    let run = |procedure: &str, email: &str, hash: &str| {
+        let arguments = Arguments::Positional(vec![email.into(), hash.into()]);
+        let finished = program.run(procedure, arguments, call_on(&store));
+        finished.call.transaction.commit().unwrap();
+        line(&finished.ending)
+    };
+    assert!(run("sign_up", "a@x.com", "h").starts_with("returned"));
+    assert!(run("login_attempt", " A@x.com", "h").starts_with("returned {\"ok\":true"));
+    for _ in 0..5 {
+        assert_eq!(run("login_attempt", "a@x.com", "no"), "denied denied invalid credentials");
+    }
+    assert_eq!(run("login_attempt", "a@x.com", "h"), "denied rate_limited login: try again in 5m");
 }
