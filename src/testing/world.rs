@@ -100,7 +100,9 @@ impl World {
                 let message = if refusal.message.is_empty() { String::new() } else { format!(": {}", refusal.message) };
                 format!("{kind}{code}{message}")
             }
-            Err(error) => format!("failed ({}): {}", error.code(), error.to_string().lines().next().unwrap_or_default()),
+            Err(error) => {
+                format!("failed ({}): {}", error.code(), error.to_string().lines().next().unwrap_or_default())
+            }
         };
         let line = format!("{} run({procedure}, {}) -> {came_to}", self.clock.now(), shown(arguments));
         let mut state = self.state.lock();
