@@ -86,5 +86,8 @@ pub use outcome::{Outcome, Refusal, RefusalKind};
 pub use release::{Release, ReleaseFile};
 pub use script::{Arguments, Budget, Level, LogLine, Parameter, ParameterKind, Procedure};
 pub use store::{Batch, Bytes, Direction, MemoryStore, Pair, Range, Store, StoreError};
+// For the command line alone: only `time` reads a clock.
+#[doc(hidden)]
+pub use time::Stopwatch;
 pub use time::{Clock, InvalidTime, ManualClock, SystemClock, Timestamp, parse_duration};
 pub use value::{InvalidValue, Map, Value};

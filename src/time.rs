@@ -265,14 +265,16 @@ impl Deadline {
 
 /// Measures elapsed time on the machine's steady clock.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Stopwatch(Instant);
+pub struct Stopwatch(Instant);
 
 impl Stopwatch {
-    pub(crate) fn start() -> Self {
+    /// Starts measuring.
+    pub fn start() -> Self {
         Stopwatch(Instant::now())
     }
 
-    pub(crate) fn elapsed(self) -> Duration {
+    /// The time since the start.
+    pub fn elapsed(self) -> Duration {
         self.0.elapsed()
     }
 }

@@ -49,7 +49,7 @@ fn typed_value(text: &str, kind: Option<ParameterKind>) -> Result<Value> {
         _ if kind == Some(ParameterKind::Text) => Ok(Value::Text(text.to_owned())),
         Ok(value) => Ok(value),
         Err(why) => {
-            let meant_as_json = text.starts_with(['{', '[', '"']) || is_number(text);
+            let meant_as_json = text.starts_with(['{', '[', '"']) || is_json(text);
             if meant_as_json {
                 return Err(usage(format!(
                     "the argument {text} cannot be read ({why}): to pass it as text, put it in JSON quotes"
@@ -60,8 +60,9 @@ fn typed_value(text: &str, kind: Option<ParameterKind>) -> Result<Value> {
     }
 }
 
-fn is_number(text: &str) -> bool {
-    serde_json::from_str::<serde_json::Number>(text).is_ok()
+/// Whether a text is JSON by its form, such as a number beyond every range; `007` is not.
+fn is_json(text: &str) -> bool {
+    serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok()
 }
 
 /// Reads `--args`: JSON text, `@file`, or `-` for stdin. An array is by position, an object by name.
@@ -114,22 +115,18 @@ const MIN: Timestamp = Timestamp::from_millis(-62_167_219_200_000);
 
 #[cfg(test)]
 mod tests {
-    use tollgate::{ParameterInfo, Position};
+    use tollgate::{Parameter, Position};
 
     use super::*;
 
     fn read(words: &[&str]) -> Result<String> {
         let words: Vec<String> = words.iter().map(|word| word.to_string()).collect();
-        let parameter = |name: &str, kind: Option<&str>| ParameterInfo {
-            name: name.into(),
-            kind: kind.map(str::to_owned),
-            optional: false,
-        };
+        let parameter = |name: &str, kind: ParameterKind| Parameter { name: name.into(), kind, optional: false };
         let procedure = Procedure {
             name: "p".into(),
-            parameters: vec![parameter("text", Some("string")), parameter("any", None)],
+            parameters: vec![parameter("text", ParameterKind::Text), parameter("any", ParameterKind::Any)],
+            documentation: String::new(),
             signature: String::new(),
-            doc: String::new(),
             position: Position { file: "p.rhai".into(), line: 1, column: 1 },
         };
         Ok(match typed(&words, Some(&procedure))? {
@@ -149,6 +146,7 @@ mod tests {
             (&["x", "\"a=b\""], r#"["x","a=b"]"#),
             (&["x", r#"{"a":[null,true]}"#], r#"["x",{"a":[null,true]}]"#),
             (&["99999999999999999999", "x"], r#"["99999999999999999999","x"]"#),
+            (&["x", "007"], r#"["x","007"]"#),
             (&[], "[]"),
         ] {
             assert_eq!(read(words).unwrap(), json, "{words:?}");

@@ -70,7 +70,7 @@ impl Init {
         for file in files {
             console.line(format!("wrote {file}"))?;
         }
-        if self.dir != PathBuf::from(".") {
+        if self.dir.as_os_str() != "." {
             console.note(format!("cd {}", self.dir.display()));
         }
         console.note(NEXT);

@@ -87,8 +87,13 @@ impl Place {
             let engine = set(builder.scripts(folder)).open()?;
             return Ok((engine, Source::Folder(folder.clone())));
         }
+        if !wants_procedures {
+            // No procedures at all, not even the stored release: one that no longer loads must not keep anybody from
+            // looking at the data or from deploying a better one.
+            builder = builder.source("nothing.rhai", "");
+        }
         let engine = set(builder).open()?;
-        if wants_procedures && engine.procedures().is_empty() && Path::new(USUAL_FOLDER).is_dir() {
+        if wants_procedures && engine.release().is_none() && Path::new(USUAL_FOLDER).is_dir() {
             engine.load_dir(USUAL_FOLDER)?;
             return Ok((engine, Source::Folder(USUAL_FOLDER.into())));
         }

@@ -121,7 +121,8 @@ fn junit(report: &Report) -> Result<String> {
             None => TestCaseStatus::success(),
             Some(failure) => {
                 let mut status = TestCaseStatus::non_success(NonSuccessKind::Failure);
-                status.set_message(failure.message.clone()).set_type("failure").set_description(failure.to_string());
+                let first_line = failure.message.lines().next().unwrap_or_default();
+                status.set_message(first_line).set_type("failure").set_description(failure.to_string());
                 status
             }
         };

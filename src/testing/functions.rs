@@ -39,7 +39,9 @@ pub(super) fn natives(world: &Arc<World>) -> Result<Natives, String> {
     })?;
     add(&mut natives, "sweep", 0, |world, _| {
         let summary = world.engine().sweep().map_err(|error| error.to_string())?;
-        Ok(Value::Int(i64::try_from(summary.removed).unwrap_or(i64::MAX)))
+        let count = |rows: u64| Value::Int(i64::try_from(rows).unwrap_or(i64::MAX));
+        let removed = ("removed".to_owned(), count(summary.removed));
+        Ok(Value::Map(Map::from([removed, ("moved".to_owned(), count(summary.moved))])))
     })?;
     add(&mut natives, "reopen", 0, |world, _| {
         world.reopen().map_err(|error| error.to_string())?;

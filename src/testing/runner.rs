@@ -34,9 +34,16 @@ impl Filter {
     }
 }
 
-/// What one test may use. It makes many calls, each with the usual budget of its own.
+/// What one test may use. It makes many calls, each with the usual budget of its own, and may make what is too large for them.
 fn budget_of_test() -> Budget {
-    Budget { time: Duration::from_secs(60), operations: 100_000_000, ..Budget::default() }
+    Budget {
+        time: Duration::from_secs(60),
+        operations: 100_000_000,
+        text_bytes: 8 << 20,
+        array_items: 1 << 16,
+        map_items: 1 << 12,
+        ..Budget::default()
+    }
 }
 
 /// Runs the script tests of a folder: files in a folder `tests`, and files named `*_test.rhai`.

@@ -95,10 +95,14 @@ impl World {
         let came_to = match result {
             Ok(Outcome::Returned(value)) => format!("returned {}", shown(value)),
             Ok(Outcome::Refused(refusal)) => {
+                let kind = refusal.kind.as_str();
+                let code = if refusal.code == kind { String::new() } else { format!(" ({})", refusal.code) };
                 let message = if refusal.message.is_empty() { String::new() } else { format!(": {}", refusal.message) };
-                format!("{} {}{message}", refusal.kind.as_str(), refusal.code)
+                format!("{kind}{code}{message}")
             }
-            Err(error) => format!("failed {}: {}", error.code(), error.to_string().lines().next().unwrap_or_default()),
+            Err(error) => {
+                format!("failed ({}): {}", error.code(), error.to_string().lines().next().unwrap_or_default())
+            }
         };
         let line = format!("{} run({procedure}, {}) -> {came_to}", self.clock.now(), shown(arguments));
         let mut state = self.state.lock();

@@ -2,10 +2,10 @@
 
 use std::io;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde::Serialize;
-use tollgate::{Engine, Error, Map, Outcome, Position, Session, Value};
+use tollgate::{Engine, Error, Map, Outcome, Position, Session, Stopwatch, Value};
 
 use super::super::console::{Console, Style};
 use super::super::exit::Exit;
@@ -130,7 +130,7 @@ impl Desk {
     }
 
     fn call(&mut self, input: &Input<'_>, number: u64, console: &mut Console) -> io::Result<Flow> {
-        let begun = Instant::now();
+        let begun = Stopwatch::start();
         let result = self.eval(input, console);
         match result {
             Ok(outcome) => {
@@ -175,7 +175,7 @@ impl Desk {
             let message = format!("{times} repeats are too many: the most is {}", repeat::MOST);
             return self.fault(number, input, "usage", &message, Exit::Usage, console);
         }
-        let begun = Instant::now();
+        let begun = Stopwatch::start();
         let mut tally = Tally::default();
         for _ in 0..times {
             match self.eval(input, console) {

@@ -50,7 +50,7 @@ pub(super) fn paint(line: &str, cursor: usize) -> String {
 
 /// The length in bytes of the token that a text begins with, and its style.
 fn token(text: &str, first: char) -> (usize, Option<Style>) {
-    let until = |stop: &dyn Fn(char) -> bool| text.find(|c| stop(c)).unwrap_or(text.len());
+    let until = |stop: &dyn Fn(char) -> bool| text.find(stop).unwrap_or(text.len());
     if text.starts_with("//") {
         (until(&|c| c == '\n'), Some(Style::Dim))
     } else if matches!(first, '"' | '`' | '\'') {
