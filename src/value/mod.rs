@@ -1,9 +1,12 @@
 //! Values: what arguments, documents and results are made of, between scripts, JSON, serde and the store.
 
+mod de;
+mod ser;
+
 use std::collections::BTreeMap;
 use std::fmt;
 
-use serde::de::{self, DeserializeOwned, MapAccess, SeqAccess, Visitor};
+use serde::de::{DeserializeOwned, Error as _, MapAccess, SeqAccess, Visitor};
 use serde::ser::{SerializeMap, SerializeSeq};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -71,20 +74,14 @@ impl Value {
     ///
     /// Errors: an integer beyond `i64`, NaN or an infinity, map keys that are not text.
     pub fn from_serde<T: Serialize + ?Sized>(item: &T) -> Result<Value, InvalidValue> {
-        let mut bytes = Vec::with_capacity(64);
-        let mut serializer = rmp_serde::Serializer::new(&mut bytes).with_struct_map().with_human_readable();
-        item.serialize(&mut serializer).map_err(|e| InvalidValue(e.to_string()))?;
-        let mut deserializer = rmp_serde::Deserializer::from_read_ref(&bytes).with_human_readable();
-        Value::deserialize(&mut deserializer).map_err(|e| InvalidValue(e.to_string()))
+        item.serialize(ser::ToValue)
     }
 
     /// Reads this value as a type that serde can deserialize.
+    ///
+    /// Errors: what the type does not take.
     pub fn into_serde<T: DeserializeOwned>(self) -> Result<T, InvalidValue> {
-        let mut bytes = Vec::with_capacity(64);
-        let mut serializer = rmp_serde::Serializer::new(&mut bytes).with_struct_map().with_human_readable();
-        self.serialize(&mut serializer).map_err(|e| InvalidValue(e.to_string()))?;
-        let mut deserializer = rmp_serde::Deserializer::from_read_ref(&bytes).with_human_readable();
-        T::deserialize(&mut deserializer).map_err(|e| InvalidValue(e.to_string()))
+        T::deserialize(self)
     }
 
     /// The stored form: MessagePack.
@@ -291,19 +288,19 @@ impl<'de> Visitor<'de> for ValueVisitor {
         Ok(Value::Int(n))
     }
 
-    fn visit_u64<E: de::Error>(self, n: u64) -> Result<Value, E> {
+    fn visit_u64<E: serde::de::Error>(self, n: u64) -> Result<Value, E> {
         i64::try_from(n)
             .map(Value::Int)
             .map_err(|_| E::custom(format_args!("integer {n} is beyond 64 bits with a sign")))
     }
 
-    fn visit_i128<E: de::Error>(self, n: i128) -> Result<Value, E> {
+    fn visit_i128<E: serde::de::Error>(self, n: i128) -> Result<Value, E> {
         i64::try_from(n)
             .map(Value::Int)
             .map_err(|_| E::custom(format_args!("integer {n} is beyond 64 bits with a sign")))
     }
 
-    fn visit_f64<E: de::Error>(self, x: f64) -> Result<Value, E> {
+    fn visit_f64<E: serde::de::Error>(self, x: f64) -> Result<Value, E> {
         if x.is_finite() { Ok(Value::Float(x)) } else { Err(E::custom(format_args!("{x} is not a finite number"))) }
     }
 
@@ -331,7 +328,7 @@ impl<'de> Visitor<'de> for ValueVisitor {
         let mut map = Map::new();
         while let Some((name, item)) = access.next_entry::<String, Value>()? {
             if map.insert(name.clone(), item).is_some() {
-                return Err(de::Error::custom(format_args!("the name `{name}` occurs twice")));
+                return Err(A::Error::custom(format_args!("the name `{name}` occurs twice")));
             }
         }
         Ok(Value::Map(map))
@@ -362,6 +359,37 @@ mod tests {
         );
         let ip: std::net::IpAddr = "::1".parse().unwrap();
         assert_eq!(Value::from_serde(&ip).unwrap(), Value::Text("::1".into()));
+    }
+
+    #[test]
+    fn serde_types_come_back_as_they_were() {
+        #[derive(Serialize, Deserialize, PartialEq, Debug, Clone)]
+        enum Plan {
+            Free,
+            Paid(u8),
+            Team(i64, String),
+            Custom { seats: u32 },
+        }
+        #[derive(Serialize, Deserialize, PartialEq, Debug, Clone)]
+        struct Account {
+            id: u64,
+            ratio: f32,
+            plans: Vec<Plan>,
+            note: Option<Box<Account>>,
+            letter: char,
+            pair: (i8, bool),
+            unit: (),
+        }
+        let plans = vec![Plan::Free, Plan::Paid(3), Plan::Team(-1, "x".into()), Plan::Custom { seats: 5 }];
+        let inner = Account { id: 1, ratio: 0.5, plans, note: None, letter: 'ß', pair: (-1, true), unit: () };
+        let account = Account { note: Some(Box::new(inner.clone())), ..inner };
+        let value = Value::from_serde(&account).unwrap();
+        assert_eq!(value.clone().into_serde::<Account>().unwrap(), account);
+        assert_eq!(Value::from_json(&value.to_json()).unwrap(), value, "as JSON has it");
+        assert_eq!(value.clone().into_serde::<Value>().unwrap(), value);
+        assert!(Value::from_serde(&std::collections::HashMap::from([(1, 2)])).is_err(), "names are text");
+        assert!(Value::Int(300).into_serde::<u8>().is_err());
+        assert!(Value::Text("Gone".into()).into_serde::<Plan>().is_err());
     }
 
     #[test]
