@@ -65,7 +65,7 @@ pub(crate) struct Spent {
 
 impl std::fmt::Display for Spent {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "the budget of {} is spent ({} allowed)", self.what, self.allowed)
+        write!(f, "budget spent: {} (allowed {})", self.what, self.allowed)
     }
 }
 
