@@ -48,7 +48,9 @@ impl SourceFile {
                 other => return other,
             };
             // The same length, so that no position moves. A text that cannot be changed has its error.
-            let Some(at) = byte_at(&code, error.1).filter(|at| code[*at..].starts_with("///")) else { return Err(error) };
+            let Some(at) = byte_at(&code, error.1).filter(|at| code[*at..].starts_with("///")) else {
+                return Err(error);
+            };
             code.replace_range(at..at + 3, "// ");
         }
     }
@@ -145,7 +147,8 @@ mod tests {
 
     #[test]
     fn constants_can_be_documented_and_texts_stay_as_they_are() {
-        let text = "/// One.\n/// More.\n\nconst A = 1;\n  /// Two.\nlet a = `\n/// text\n` + A;\n/// Three.\nfn f() {\n}\na";
+        let text =
+            "/// One.\n/// More.\n\nconst A = 1;\n  /// Two.\nlet a = `\n/// text\n` + A;\n/// Three.\nfn f() {\n}\na";
         let file = SourceFile::new("a.rhai", text);
         let engine = rhai::Engine::new();
         let ast = file.compile(|code| engine.compile(code)).unwrap();
