@@ -79,6 +79,7 @@ mod value;
 
 pub use engine::{BucketInfo, CallOptions, Durability, Engine, EngineBuilder, Session, SweepSummary, Transaction};
 pub use error::{Diagnostic, Error, Frame, Position, ScriptError, Severity};
+pub use limit::Violation as LimitViolation;
 pub use limit::{
     Cost, Decision, InvalidCost, InvalidKey, InvalidLimit, Key, KeyPart, Kind, Limit, Reason, Start, Violation,
 };

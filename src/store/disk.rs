@@ -22,10 +22,9 @@ use super::overlay::{self, Overlay};
 use super::sled::{SledStore, folder_bytes, sync_folder};
 use super::{Batch, Bytes, Direction, Pair, Range, Store, StoreError, merge};
 
-/// A checkpoint begins when the segment being written is this long; memory holds about twice that at most.
+/// A checkpoint begins when the segment being written is this long. Writes wait for the one that is running when
+/// the next segment is twice as long; so memory holds three times this at most.
 const CHECKPOINT_BYTES: u64 = 32 << 20;
-/// Writes wait for the checkpoint that is running when the next segment is this long.
-const FULL_BYTES: u64 = 2 * CHECKPOINT_BYTES;
 /// Rows copied at a time when the tree is rebuilt.
 const COPY_ROWS: usize = 1_000;
 
@@ -50,6 +49,7 @@ struct Shared {
     path: PathBuf,
     layers: ArcSwap<Layers>,
     journal: Mutex<Journal>,
+    checkpoint_bytes: u64,
     work: Mutex<Work>,
     changed: Condvar,
 }
@@ -65,6 +65,11 @@ pub(crate) struct DiskStore {
 impl DiskStore {
     /// Opens the store in the folder `path`, or makes one that only its owner can read.
     pub(crate) fn open(path: &Path) -> Result<DiskStore, StoreError> {
+        DiskStore::open_with(path, CHECKPOINT_BYTES)
+    }
+
+    /// [`DiskStore::open`], with checkpoints as often as a test wants them.
+    pub(crate) fn open_with(path: &Path, checkpoint_bytes: u64) -> Result<DiskStore, StoreError> {
         let fail = |cause: std::io::Error| StoreError::io(format!("opening the store {}", path.display()), cause);
         if path.exists() && !path.is_dir() {
             return Err(fail(std::io::Error::other("it is a file; a store is a folder")));
@@ -84,11 +89,19 @@ impl DiskStore {
             }
         })?;
         let tree = Arc::new(SledStore::open(&path.join("tree"))?);
+        if tree.marked()?.saturating_add(1) < journal.first() {
+            let (tree, first) = (path.join("tree"), journal.first());
+            return Err(StoreError::Corrupt(format!(
+                "the tree {} lacks what was written before group {first}, where the journal begins",
+                tree.display()
+            )));
+        }
         File::open(path).and_then(|folder| folder.sync_all()).map_err(fail)?;
         let shared = Arc::new(Shared {
             path: path.to_owned(),
             layers: ArcSwap::from_pointee(Layers { settled: Arc::new(settled), moving: None, tree }),
             journal: Mutex::new(journal),
+            checkpoint_bytes,
             work: Mutex::default(),
             changed: Condvar::new(),
         });
@@ -100,6 +113,14 @@ impl DiskStore {
             })
             .map_err(fail)?;
         Ok(DiskStore { shared, mover: Some(mover), _lock: lock })
+    }
+}
+
+#[cfg(test)]
+impl DiskStore {
+    /// Makes a checkpoint, and leaves the tree as that made it.
+    pub(super) fn checkpoint_now(&self) -> Result<(), StoreError> {
+        self.shared.checkpoint_now()
     }
 }
 
@@ -159,7 +180,8 @@ impl Shared {
                 }
                 (work.wanted, work.running) = (false, true);
             }
-            let result = self.checkpoint();
+            let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| self.checkpoint()))
+                .unwrap_or_else(|_| Err(StoreError::io("writing a checkpoint", "the thread panicked")));
             let mut work = self.work.lock();
             work.running = false;
             if let Err(cause) = result {
@@ -171,7 +193,7 @@ impl Shared {
 
     /// Moves what is in the journal into the tree, and removes the segments it came from.
     fn checkpoint(&self) -> Result<(), StoreError> {
-        let (segments, moving) = {
+        let (segments, moving, next) = {
             let mut journal = self.journal.lock();
             if journal.is_empty() {
                 return Ok(());
@@ -184,13 +206,14 @@ impl Shared {
                 moving: Some(moving.clone()),
                 tree: layers.tree.clone(),
             }));
-            (segments, moving)
+            (segments, moving, journal.next())
         };
         let tree = self.layers.load().tree.clone();
         let mut rows = moving.to_batch();
         // Neighbours share a page of the tree.
         rows.sort_unstable();
         tree.apply(&rows)?;
+        tree.mark(next - 1)?;
         tree.flush()?;
         let fail = |cause| StoreError::io("removing a journal segment", cause);
         for segment in segments {
@@ -216,29 +239,32 @@ impl Shared {
         work.failed.clone().map_or(Ok(()), Err)
     }
 
-    /// Writes every row of the tree into a new one and puts that in its place.
-    fn rebuild_tree(&self) -> Result<(), StoreError> {
+    /// Writes every row of the tree into a new one.
+    fn copy_tree(&self, fresh: &Path) -> Result<(), StoreError> {
         let fail = |cause| StoreError::io(format!("compacting {}", self.path.display()), cause);
-        let fresh = self.path.join("tree.new");
         if fresh.exists() {
-            fs::remove_dir_all(&fresh).map_err(fail)?;
+            fs::remove_dir_all(fresh).map_err(fail)?;
         }
         let old = self.layers.load().tree.clone();
-        {
-            let new = SledStore::open(&fresh)?;
-            let mut range = Range { low: std::ops::Bound::Unbounded, high: std::ops::Bound::Unbounded };
-            loop {
-                let mut rows = Vec::new();
-                old.scan(&range, Direction::Ascending, COPY_ROWS, &mut rows)?;
-                let Some((last, _)) = rows.last() else { break };
-                range.low = std::ops::Bound::Excluded(last.clone());
-                new.apply(&rows.into_iter().map(|(key, value)| (key, Some(value))).collect())?;
-            }
-            new.flush()?;
+        let new = SledStore::open(fresh)?;
+        let mut range = Range { low: std::ops::Bound::Unbounded, high: std::ops::Bound::Unbounded };
+        loop {
+            let mut rows = Vec::new();
+            old.scan(&range, Direction::Ascending, COPY_ROWS, &mut rows)?;
+            let Some((last, _)) = rows.last() else { break };
+            range.low = std::ops::Bound::Excluded(last.clone());
+            new.apply(&rows.into_iter().map(|(key, value)| (key, Some(value))).collect())?;
         }
+        new.mark(old.marked()?)?;
+        new.flush()
+    }
+
+    /// Puts a copy of the tree in its place.
+    fn exchange_tree(&self, fresh: &Path) -> Result<(), StoreError> {
+        let fail = |cause| StoreError::io(format!("compacting {}", self.path.display()), cause);
         // The new tree is whole from here on: whoever finds `tree.ready` finishes the exchange.
         let ready = self.path.join("tree.ready");
-        fs::rename(&fresh, &ready).map_err(fail)?;
+        fs::rename(fresh, &ready).map_err(fail)?;
         sync_folder(&self.path)?;
         // sled keeps its files open: the old handle serves reads until the new tree stands in its place.
         finish_rebuild(&self.path)?;
@@ -309,7 +335,10 @@ impl Store for DiskStore {
     fn apply(&self, batch: &Batch) -> Result<(), StoreError> {
         {
             let mut work = self.shared.work.lock();
-            while work.running && work.failed.is_none() && self.shared.journal.lock().length() > FULL_BYTES {
+            while work.running
+                && work.failed.is_none()
+                && self.shared.journal.lock().length() > 2 * self.shared.checkpoint_bytes
+            {
                 self.shared.changed.wait(&mut work);
             }
             if let Some(cause) = &work.failed {
@@ -322,7 +351,7 @@ impl Store for DiskStore {
         for (key, value) in batch {
             layers.settled.put(overlay::hash(key), key, value.clone());
         }
-        if journal.length() > CHECKPOINT_BYTES {
+        if journal.length() > self.shared.checkpoint_bytes {
             drop(journal);
             self.shared.work.lock().wanted = true;
             self.shared.changed.notify_all();
@@ -341,13 +370,25 @@ impl Store for DiskStore {
             while work.running {
                 self.shared.changed.wait(&mut work);
             }
+            if let Some(cause) = &work.failed {
+                return Err(cause.clone());
+            }
             // No checkpoint may write to the tree that is being copied.
             work.running = true;
         }
-        let result = self.shared.rebuild_tree();
-        self.shared.work.lock().running = false;
+        let fresh = self.shared.path.join("tree.new");
+        let copied = self.shared.copy_tree(&fresh);
+        let exchanged = match &copied {
+            Ok(()) => self.shared.exchange_tree(&fresh),
+            // What there is of the copy is of no use; if it stays, the next one removes it.
+            Err(_) => Ok(drop(fs::remove_dir_all(&fresh))),
+        };
+        let mut work = self.shared.work.lock();
+        work.running = false;
+        // Half exchanged, the open tree may be the one that reopening throws away: nothing more may go there.
+        work.failed = work.failed.take().or(exchanged.clone().err());
         self.shared.changed.notify_all();
-        result
+        copied.and(exchanged)
     }
 
     fn size_on_disk(&self) -> Result<u64, StoreError> {

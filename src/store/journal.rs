@@ -34,6 +34,9 @@ pub(super) struct Journal {
     segments: Vec<PathBuf>,
     /// Reused for each record.
     record: Vec<u8>,
+    /// The first failure. Behind a record that may be torn nothing may be written: it would make the tear look
+    /// like damage, or give one number to two groups.
+    broken: Option<StoreError>,
 }
 
 impl Journal {
@@ -49,7 +52,8 @@ impl Journal {
             let mut bytes = Vec::new();
             File::open(path).and_then(|mut file| file.read_to_end(&mut bytes)).map_err(fail)?;
             let last = index + 1 == segments.len();
-            if last && bytes.len() < HEADER_BYTES {
+            let nothing = bytes.len() == HEADER_BYTES && bytes.iter().all(|byte| *byte == 0);
+            if last && (bytes.len() < HEADER_BYTES || nothing) {
                 // The crash came while the segment was being made; nothing can be in it.
                 unborn = true;
                 break;
@@ -85,11 +89,24 @@ impl Journal {
                 (file, HEADER_BYTES as u64)
             }
         };
-        Ok(Journal { folder: folder.to_owned(), file, length, next, segments, record: Vec::new() })
+        Ok(Journal { folder: folder.to_owned(), file, length, next, segments, record: Vec::new(), broken: None })
     }
 
     /// Appends a group; [`Journal::sync`] makes it last.
     pub(super) fn append(&mut self, batch: &Batch) -> Result<(), StoreError> {
+        self.unless_broken(|journal| journal.write(batch))
+    }
+
+    fn unless_broken<T>(&mut self, work: impl FnOnce(&mut Journal) -> Result<T, StoreError>) -> Result<T, StoreError> {
+        if let Some(cause) = &self.broken {
+            return Err(cause.clone());
+        }
+        let result = work(self);
+        self.broken = result.as_ref().err().cloned();
+        result
+    }
+
+    fn write(&mut self, batch: &Batch) -> Result<(), StoreError> {
         let record = &mut self.record;
         record.clear();
         record.extend_from_slice(&[0; RECORD_HEADER_BYTES]);
@@ -120,8 +137,22 @@ impl Journal {
     }
 
     /// Returns when every group appended so far survives a power cut.
-    pub(super) fn sync(&self) -> Result<(), StoreError> {
-        self.file.sync_data().map_err(|cause| StoreError::io(format!("syncing {}", self.folder.display()), cause))
+    pub(super) fn sync(&mut self) -> Result<(), StoreError> {
+        self.unless_broken(|journal| {
+            let fail = |cause| StoreError::io(format!("syncing {}", journal.folder.display()), cause);
+            journal.file.sync_data().map_err(fail)
+        })
+    }
+
+    /// The number of the next group.
+    pub(super) fn next(&self) -> u64 {
+        self.next
+    }
+
+    /// The number of the first group that is still here, or would be.
+    pub(super) fn first(&self) -> u64 {
+        let oldest = self.segments.first().and_then(|path| number_of(path));
+        oldest.unwrap_or(self.next)
     }
 
     /// Bytes in the segment being written.
@@ -136,13 +167,17 @@ impl Journal {
 
     /// Begins a new segment; returns those before it, which may be removed once their rows are elsewhere.
     pub(super) fn rotate(&mut self) -> Result<Vec<PathBuf>, StoreError> {
+        self.unless_broken(Journal::begin_segment)
+    }
+
+    fn begin_segment(&mut self) -> Result<Vec<PathBuf>, StoreError> {
         let fail = |cause| StoreError::io(format!("writing to {}", self.folder.display()), cause);
         if self.length == HEADER_BYTES as u64 {
             // Nothing is in the segment being written: a new one would have its name.
             let current = self.segments.len() - 1;
             return Ok(self.segments.drain(..current).collect());
         }
-        self.sync()?;
+        self.file.sync_data().map_err(fail)?;
         let (path, file) = create(&self.folder, self.next).map_err(fail)?;
         (self.file, self.length) = (file, HEADER_BYTES as u64);
         Ok(std::mem::replace(&mut self.segments, vec![path]))
@@ -190,11 +225,15 @@ fn read_header(path: &Path, bytes: &[u8]) -> Result<u64, StoreError> {
         return Err(StoreError::NewerFormat { found: version, supported: VERSION });
     }
     let first = header[12..].try_into().map(u64::from_le_bytes).unwrap_or_default();
-    let named = path.file_stem().and_then(|stem| u64::from_str_radix(stem.to_str()?, 16).ok());
-    if version == 0 || named != Some(first) {
+    if version == 0 || number_of(path) != Some(first) {
         return Err(damaged(path, "has a header that cannot be right"));
     }
     Ok(first)
+}
+
+/// The number that a segment's name says its first group has.
+fn number_of(path: &Path) -> Option<u64> {
+    u64::from_str_radix(path.file_stem()?.to_str()?, 16).ok()
 }
 
 fn read_u32(bytes: &[u8], at: usize) -> Option<u32> {

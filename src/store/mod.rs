@@ -4,6 +4,8 @@
 //! order, and a flush after which all that was applied survives a crash. Transactions, versions and expiry
 //! are built above. The engine reads from many threads and writes from one.
 
+#[cfg(test)]
+mod damage;
 mod disk;
 mod journal;
 pub(crate) mod key;

@@ -16,6 +16,9 @@ use super::{Batch, Direction, Pair, Range, Store, StoreError};
 /// The most rows in one batch given to sled.
 const BATCH_ROWS: usize = 200;
 
+/// Where the tree says how far it has followed the journal: below every key of the engine's.
+const MARK_KEY: &[u8] = b"\0journal";
+
 /// What sled is told its cache may hold; it holds about five times as much.
 const CACHE_BYTES: u64 = 16 << 20;
 
@@ -30,19 +33,29 @@ impl SledStore {
     pub(super) fn open(path: &Path) -> Result<SledStore, StoreError> {
         remove_unfinished_snapshots(path)?;
         let config = sled::Config::new().path(path).cache_capacity(CACHE_BYTES).flush_every_ms(None);
-        // On some damaged files sled panics where it should say so.
-        let opened = std::panic::catch_unwind(AssertUnwindSafe(|| config.open()));
-        let db = match opened {
-            Ok(Ok(db)) => db,
-            Ok(Err(cause)) => return Err(failure("opening", path, &cause)),
-            Err(_) => return Err(StoreError::Corrupt(format!("{} cannot be read by sled", path.display()))),
-        };
+        let db = contained("opening", path, || config.open())?;
         Ok(SledStore { path: path.to_owned(), db })
     }
 
-    fn fail(&self, doing: &str) -> impl Fn(sled::Error) -> StoreError {
-        let (doing, path) = (doing.to_owned(), self.path.clone());
-        move |cause| failure(&doing, &path, &cause)
+    /// Writes down that the tree holds every group of the journal up to `group`.
+    pub(super) fn mark(&self, group: u64) -> Result<(), StoreError> {
+        contained("writing to", &self.path, || self.db.insert(MARK_KEY, &group.to_be_bytes()).map(drop))
+    }
+
+    /// The last group of the journal that the tree is known to hold, 0 in a new one.
+    ///
+    /// sled takes a file that lost its end for one that was written less far; this tells the two apart.
+    pub(super) fn marked(&self) -> Result<u64, StoreError> {
+        let mark = contained("reading", &self.path, || self.db.get(MARK_KEY))?;
+        Ok(mark.and_then(|mark| mark[..].try_into().ok()).map_or(0, u64::from_be_bytes))
+    }
+}
+
+/// Does something with sled, which on some damaged files and failed writes panics where it should say so.
+fn contained<T>(doing: &str, path: &Path, work: impl FnOnce() -> sled::Result<T>) -> Result<T, StoreError> {
+    match std::panic::catch_unwind(AssertUnwindSafe(work)) {
+        Ok(result) => result.map_err(|cause| failure(doing, path, &cause)),
+        Err(_) => Err(StoreError::Corrupt(format!("{doing} {}: sled could not go on", path.display()))),
     }
 }
 
@@ -68,7 +81,7 @@ fn remove_unfinished_snapshots(path: &Path) -> Result<(), StoreError> {
 
 impl Store for SledStore {
     fn get(&self, key: &[u8]) -> Result<Option<super::Bytes>, StoreError> {
-        let value = self.db.get(key).map_err(self.fail("reading"))?;
+        let value = contained("reading", &self.path, || self.db.get(key))?;
         Ok(value.map(|value| value.as_ref().into()))
     }
 
@@ -78,17 +91,23 @@ impl Store for SledStore {
         }
         let bounds: (Bound<&[u8]>, Bound<&[u8]>) =
             (range.low.as_ref().map(|key| &key[..]), range.high.as_ref().map(|key| &key[..]));
-        let mut pairs = self.db.range::<&[u8], _>(bounds);
-        for _ in 0..limit {
-            let next = match direction {
-                Direction::Ascending => pairs.next(),
-                Direction::Descending => pairs.next_back(),
-            };
-            let Some(pair) = next else { break };
-            let (key, value) = pair.map_err(self.fail("reading"))?;
-            rows.push((key.as_ref().into(), value.as_ref().into()));
-        }
-        Ok(())
+        contained("reading", &self.path, || {
+            let mut pairs = self.db.range::<&[u8], _>(bounds);
+            let mut left = limit;
+            while left > 0 {
+                let next = match direction {
+                    Direction::Ascending => pairs.next(),
+                    Direction::Descending => pairs.next_back(),
+                };
+                let Some(pair) = next else { break };
+                let (key, value) = pair?;
+                if key != MARK_KEY {
+                    rows.push((key.as_ref().into(), value.as_ref().into()));
+                    left -= 1;
+                }
+            }
+            Ok(())
+        })
     }
 
     fn apply(&self, batch: &Batch) -> Result<(), StoreError> {
@@ -100,14 +119,14 @@ impl Store for SledStore {
                     None => rows.remove(&key[..]),
                 }
             }
-            self.db.apply_batch(rows).map_err(self.fail("writing to"))?;
-            self.db.flush().map_err(self.fail("flushing"))?;
+            contained("writing to", &self.path, || self.db.apply_batch(rows))?;
+            contained("flushing", &self.path, || self.db.flush())?;
         }
         Ok(())
     }
 
     fn flush(&self) -> Result<(), StoreError> {
-        self.db.flush().map_err(self.fail("flushing"))?;
+        contained("flushing", &self.path, || self.db.flush())?;
         sync_folder(&self.path)
     }
 

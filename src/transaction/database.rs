@@ -35,6 +35,17 @@ pub(crate) struct Shared {
     pub(super) commit_lock: Arc<Mutex<()>>,
     pub(super) flushes: Flushes,
     pace: Pace,
+    /// What is left unchecked, so that the checkers of histories can be seen to fail.
+    #[cfg(test)]
+    pub(super) blind: Blind,
+}
+
+/// Checks that a test may switch off.
+#[cfg(test)]
+#[derive(Default)]
+pub(super) struct Blind {
+    pub(super) reads: std::sync::atomic::AtomicBool,
+    pub(super) scans: std::sync::atomic::AtomicBool,
 }
 
 impl Shared {
@@ -47,6 +58,8 @@ impl Shared {
             commit_lock: Arc::default(),
             flushes: Flushes::new(pace),
             pace,
+            #[cfg(test)]
+            blind: Blind::default(),
         }
     }
 
@@ -57,6 +70,22 @@ impl Shared {
             Mutex::new(std::collections::BTreeMap::new());
         let address = Arc::as_ptr(&store) as *const () as usize;
         SHARED.lock().entry(address).or_insert_with(|| Arc::new(Shared::new(store, Pace::default()))).clone()
+    }
+
+    /// Whether clashing point reads are looked for; always, outside tests.
+    pub(super) fn checks_reads(&self) -> bool {
+        #[cfg(test)]
+        return !self.blind.reads.load(std::sync::atomic::Ordering::Relaxed);
+        #[cfg(not(test))]
+        true
+    }
+
+    /// Whether clashing scans are looked for; always, outside tests.
+    pub(super) fn checks_scans(&self) -> bool {
+        #[cfg(test)]
+        return !self.blind.scans.load(std::sync::atomic::Ordering::Relaxed);
+        #[cfg(not(test))]
+        true
     }
 
     pub(super) fn store(&self) -> &dyn Store {
@@ -147,6 +176,15 @@ impl Database {
     pub(crate) fn overlay_bytes(&self) -> usize {
         let layers = self.shared.layers.load();
         layers.active.bytes() + layers.frozen.as_ref().map_or(0, |frozen| frozen.bytes())
+    }
+}
+
+#[cfg(test)]
+impl Database {
+    /// Switches checks off, to see that their lack is noticed.
+    pub(super) fn make_blind(&self, reads: bool, scans: bool) {
+        self.shared.blind.reads.store(reads, std::sync::atomic::Ordering::Relaxed);
+        self.shared.blind.scans.store(scans, std::sync::atomic::Ordering::Relaxed);
     }
 }
 

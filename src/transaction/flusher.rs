@@ -62,7 +62,10 @@ impl Flushes {
 
     /// The failure that ended all writing, if there was one.
     pub(super) fn check(&self) -> Result<(), StoreError> {
-        match &self.state.lock().failed {
+        let mut state = self.state.lock();
+        // Who waits for nothing must notice a flush that hangs as well.
+        self.give_up_if_slow(&mut state);
+        match &state.failed {
             None => Ok(()),
             Some(cause) => Err(StoreError::Failed { cause: cause.to_string() }),
         }
@@ -98,6 +101,19 @@ impl Flushes {
         self.wait_until(&mut state, |_| enough())
     }
 
+    /// Fails a flush that has taken too long.
+    fn give_up_if_slow(&self, state: &mut State) {
+        if state.failed.is_none() && state.flushing.is_some_and(|since| since.elapsed() >= self.pace.timeout) {
+            self.give_up(state);
+        }
+    }
+
+    fn give_up(&self, state: &mut State) {
+        let cause = format!("a flush did not return within {:?}", self.pace.timeout);
+        state.failed = Some(StoreError::io("flushing the store", cause));
+        self.done.notify_all();
+    }
+
     fn wait_until(
         &self,
         state: &mut parking_lot::MutexGuard<'_, State>,
@@ -115,11 +131,11 @@ impl Flushes {
             if state.stopped {
                 return Err(StoreError::Failed { cause: "the engine was closed".into() });
             }
-            let slow = state.flushing.is_some_and(|since| since.elapsed() >= self.pace.timeout);
-            if slow || patience.passed() {
-                let cause = format!("a flush did not return within {:?}", self.pace.timeout);
-                state.failed = Some(StoreError::io("flushing the store", cause));
-                self.done.notify_all();
+            self.give_up_if_slow(state);
+            if state.failed.is_none() && patience.passed() {
+                self.give_up(state);
+            }
+            if state.failed.is_some() {
                 continue;
             }
             let left = match state.flushing {
@@ -146,7 +162,9 @@ impl Flushes {
     pub(super) fn run(&self, shared: &Shared) {
         loop {
             let stopping = self.await_work();
-            let result = self.flush_once(shared);
+            // A store of the host's may panic; its callers must not wait for a thread that is gone.
+            let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| self.flush_once(shared)))
+                .unwrap_or_else(|_| Err(StoreError::io("flushing the store", "the store panicked")));
             let mut state = self.state.lock();
             state.flushing = None;
             match result {

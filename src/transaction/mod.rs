@@ -11,9 +11,17 @@
 //! by hash, and scans are checked by range.
 
 mod database;
+#[cfg(test)]
+mod faults;
 mod flusher;
 mod history;
+#[cfg(test)]
+mod leaks;
+#[cfg(test)]
+mod model;
 pub(crate) mod row;
+#[cfg(test)]
+mod serializability;
 #[cfg(test)]
 mod tests;
 #[allow(clippy::module_inception)]

@@ -208,16 +208,19 @@ impl Transaction {
     /// Moves this transaction's moment to the present, if everything it has read is still so.
     fn extend(&mut self) -> Result<(), Fault> {
         let clock = self.shared.versions.clock();
-        let stale = self.reads.iter().any(|slot| self.shared.versions.load(*slot) > self.version);
-        if stale || self.scans_changed() {
+        if self.reads_changed() || self.scans_changed() {
             return Err(Fault::Clash);
         }
         self.version = clock;
         Ok(())
     }
 
+    fn reads_changed(&self) -> bool {
+        self.shared.checks_reads() && self.reads.iter().any(|slot| self.shared.versions.load(*slot) > self.version)
+    }
+
     fn scans_changed(&self) -> bool {
-        if self.scans.is_empty() {
+        if self.scans.is_empty() || !self.shared.checks_scans() {
             return false;
         }
         let history = self.shared.history.lock();
@@ -286,8 +289,7 @@ impl Transaction {
 
     /// Checks, under the commit lock, that nothing read has changed.
     fn validate(&self) -> Result<(), Fault> {
-        let stale = self.reads.iter().any(|slot| self.shared.versions.load(*slot) > self.version);
-        if stale || self.scans_changed() { Err(Fault::Clash) } else { Ok(()) }
+        if self.reads_changed() || self.scans_changed() { Err(Fault::Clash) } else { Ok(()) }
     }
 
     /// Makes the writes visible under the next commit number. Only under the commit lock.
