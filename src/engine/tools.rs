@@ -4,7 +4,7 @@ use crate::bucket;
 use crate::document::catalogue;
 use crate::error::{Diagnostic, Error};
 use crate::limit::{Decision, Key, Limit};
-use crate::script::Procedure;
+use crate::script::{Procedure, Program};
 use crate::time::Timestamp;
 
 use super::sweeper::{self, STEP_ROWS, SweepSummary};
@@ -50,6 +50,14 @@ impl Engine {
         names.sort_unstable();
         names.dedup();
         names
+    }
+
+    /// The names that scripts get from the engine and not from the language: functions, methods and fields.
+    ///
+    /// For tests that hold the documentation or the script tests to be complete.
+    #[doc(hidden)]
+    pub fn host_names(&self) -> Vec<String> {
+        Program::host_names().into_iter().collect()
     }
 
     /// The text of the file that defines a procedure.

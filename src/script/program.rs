@@ -195,6 +195,11 @@ impl Program {
         self.known.names()
     }
 
+    /// Those of them that are ours and not the language's, with methods and fields.
+    pub(crate) fn host_names() -> BTreeSet<String> {
+        sandbox::host_names()
+    }
+
     /// What a person should look at.
     pub(crate) fn warnings(&self) -> &[Diagnostic] {
         &self.warnings

@@ -1,6 +1,7 @@
 //! The sandbox: the interpreter with nothing in it but the language, our host functions and explicit bounds.
 
 use std::any::TypeId;
+use std::collections::BTreeSet;
 use std::sync::OnceLock;
 
 use rhai::module_resolvers::DummyModuleResolver;
@@ -75,7 +76,20 @@ pub(super) fn engine(natives: &Natives, budget: &Budget) -> Engine {
     engine
 }
 
-/// The language's own functions and ours; of two with one signature the later module's wins.
+/// The names that scripts get from us and not from the language: functions, methods, and fields of decisions.
+///
+/// Read off what is registered, so that no list can fall behind.
+pub(super) fn host_names() -> BTreeSet<String> {
+    let ours = modules().last().into_iter().flat_map(|ours| ours.gen_fn_signatures_with_mapper(Into::into));
+    ours.filter_map(|signature| {
+        let name = signature.split('(').next().unwrap_or_default();
+        let name = name.strip_prefix("get$").unwrap_or(name);
+        rhai::is_valid_identifier(name).then(|| name.to_owned())
+    })
+    .collect()
+}
+
+/// The language's own functions and ours, which come last; of two with one signature the later module's wins.
 fn modules() -> &'static [Shared<Module>] {
     static MODULES: OnceLock<Vec<Shared<Module>>> = OnceLock::new();
     MODULES.get_or_init(|| {

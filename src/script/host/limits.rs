@@ -284,13 +284,15 @@ fn demands(list: &Array) -> Result<Vec<Demand>, Failure> {
                 return Ok(Demand { limit: limit.0.clone(), key: Key::global(), cost: Cost::ONE });
             }
             let parts = item.as_array_ref().map_err(|_| wrong())?;
-            let (limit, key, cost) = match &parts[..] {
-                [limit] => (limit, Key::global(), Cost::ONE),
-                [limit, key] => (limit, any_key(key)?, Cost::ONE),
-                [limit, key, cost] => (limit, any_key(key)?, any_cost(cost)?),
+            // The limit first: of a key in its place the message would speak of a bad key.
+            let (limit, rest) = parts.split_first().ok_or_else(wrong)?;
+            let limit = limit.read_lock::<LimitValue>().ok_or_else(wrong)?.0.clone();
+            let (key, cost) = match rest {
+                [] => (Key::global(), Cost::ONE),
+                [key] => (any_key(key)?, Cost::ONE),
+                [key, cost] => (any_key(key)?, any_cost(cost)?),
                 _ => return Err(wrong().into()),
             };
-            let limit = limit.read_lock::<LimitValue>().ok_or_else(wrong)?.0.clone();
             Ok(Demand { limit, key, cost })
         })
         .collect()
