@@ -100,8 +100,12 @@ fn imports_run_one_way() {
 #[test]
 fn each_dependency_is_named_by_one_module() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
-    let homes: BTreeMap<&str, &str> =
-        BTreeMap::from([("sled::", "store/sled.rs"), ("rhai::", "script/"), ("SystemTime", "time.rs"), ("Instant::now", "time.rs")]);
+    let homes: BTreeMap<&str, &str> = BTreeMap::from([
+        ("sled::", "store/sled.rs"),
+        ("rhai::", "script/"),
+        ("SystemTime", "time.rs"),
+        ("Instant::now", "time.rs"),
+    ]);
     let mut paths = Vec::new();
     sources(&root, &mut paths);
     for path in paths {
@@ -110,9 +114,9 @@ fn each_dependency_is_named_by_one_module() {
         for (name, home) in &homes {
             let names = text.lines().any(|line| {
                 !line.trim_start().starts_with("//")
-                    && line.match_indices(name).any(|(at, _)| {
-                        !line[..at].ends_with(|c: char| c.is_alphanumeric() || c == '_' || c == ':')
-                    })
+                    && line
+                        .match_indices(name)
+                        .any(|(at, _)| !line[..at].ends_with(|c: char| c.is_alphanumeric() || c == '_' || c == ':'))
             });
             assert!(!names || shown.starts_with(home), "{shown} names {name}, which only {home} may");
         }

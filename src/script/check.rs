@@ -82,7 +82,6 @@ impl Check<'_> {
         }
     }
 
-
     fn expression(&mut self, expr: &Expr) {
         match expr {
             Expr::Variable(variable, short, position) => {

@@ -27,7 +27,10 @@ fn the_four_outcomes() {
         ("throw \"text\"", "failed script text"),
         ("throw 5", "failed script thrown: 5"),
         ("deny(5)", "failed bad_refusal a refusal is a text, a map or a decision, not int"),
-        ("deny(#{ mesage: \"m\" })", "failed bad_refusal a refusal has no `mesage`: it has code, message, retry_after and data"),
+        (
+            "deny(#{ mesage: \"m\" })",
+            "failed bad_refusal a refusal has no `mesage`: it has code, message, retry_after and data",
+        ),
     ]);
 }
 
@@ -39,7 +42,10 @@ fn refusals_cannot_be_caught() {
         ("try { [1, 2].map(|x| abort(\"no\")); } catch { } 1", "aborted aborted no"),
         ("try { [2, 1].sort(|a, b| abort(\"no\")); } catch { } insert(\"c\", #{}); 1", "aborted aborted no"),
         ("let a = [2, 1]; try { a.sort(|x, y| deny(\"no\")); } catch { } 1", "denied denied no"),
-        ("fn test() { helper(); 1 } private fn helper() { try { deny(\"a\") } catch { abort(\"b\") } }", "denied denied a"),
+        (
+            "fn test() { helper(); 1 } private fn helper() { try { deny(\"a\") } catch { abort(\"b\") } }",
+            "denied denied a",
+        ),
     ]);
 }
 
@@ -53,7 +59,10 @@ fn attempts_are_nested_transactions() {
         ("attempt(|| { insert(\"c\", #{}); 1 }).status + count(\"c\", #{})", "returned \"returned1\""),
         ("attempt(|| { attempt(|| abort(\"in\")); deny(#{ code: \"out\" }) }).code", "returned \"out\""),
         ("attempt(|| { loop { } }); 1", "failed budget budget spent: operations (allowed 200000)"),
-        ("let x = attempt(|| throw #{ code: \"c\", message: \"m\", a: 1 }); [x.status, x.code, x.message, x.data.a]", r#"returned ["failed","c","m",1]"#),
+        (
+            "let x = attempt(|| throw #{ code: \"c\", message: \"m\", a: 1 }); [x.status, x.code, x.message, x.data.a]",
+            r#"returned ["failed","c","m",1]"#,
+        ),
     ]);
 }
 
@@ -65,8 +74,14 @@ fn strictness() {
         ("\"5\" == 5", "failed script cannot compare string with int by `==`"),
         ("true == 1", "failed script cannot compare bool with int by `==`"),
         ("[] == #{}", "failed script cannot compare array with map by `==`"),
-        ("[1 == (), () == (), () != 1, #{} != (), 1.5 > 1, 2 == 2.0, \"a\" < \"b\", 'a' < 'b']", "returned [false,true,true,true,true,true,true,true]"),
-        ("[[1, \"a\"].contains(\"a\"), 3 in [1, \"x\", 3], [1, 2] == [1, 2], #{ a: 1 } == #{ a: 2 }]", "returned [true,true,true,false]"),
+        (
+            "[1 == (), () == (), () != 1, #{} != (), 1.5 > 1, 2 == 2.0, \"a\" < \"b\", 'a' < 'b']",
+            "returned [false,true,true,true,true,true,true,true]",
+        ),
+        (
+            "[[1, \"a\"].contains(\"a\"), 3 in [1, \"x\", 3], [1, 2] == [1, 2], #{ a: 1 } == #{ a: 2 }]",
+            "returned [true,true,true,false]",
+        ),
         ("#{ a: 1 }.b", "failed script the map has no property `b`"),
         ("#{ a: 1 }.get(\"b\")", "returned null"),
         ("let x = 1; if x { 2 }", "failed script expected bool, not int"),
@@ -86,7 +101,10 @@ fn constants_are_seen_by_every_function_of_their_file() {
         ("const A = 1; const B = A + 1; fn test() { `${B}-${A}` }", "returned \"2-1\""),
         ("const M = #{ a: [1] }; fn test() { M.a[0] }", "returned 1"),
         ("const TWICE = |x| x * 2; fn test() { TWICE.call(4) }", "returned 8"),
-        ("const L = fixed_window(\"l\", 2, \"1m\"); fn test() { [L.take(\"k\").allowed, take_all([[L, \"k\"]]).remaining, L.take(\"k\").reason] }", "returned [true,0,\"limited\"]"),
+        (
+            "const L = fixed_window(\"l\", 2, \"1m\"); fn test() { [L.take(\"k\").allowed, take_all([[L, \"k\"]]).remaining, L.take(\"k\").reason] }",
+            "returned [true,0,\"limited\"]",
+        ),
         ("fn test() { two(1) } private fn two(x) { [x].map(three) } private fn three(x) { x * 3 }", "returned [3]"),
     ]);
 }
@@ -94,40 +112,103 @@ fn constants_are_seen_by_every_function_of_their_file() {
 #[test]
 fn limits_and_decisions() {
     rows(&[
-        ("fixed_window(\"w\", 1, seconds(60)).take(\"k\")", r#"returned {"allowed":true,"delay":0,"limit":1,"reason":"","remaining":0,"reset_at":1767225660000,"retry_after":0,"used":1,"violated":[],"would_refuse":[]}"#),
+        (
+            "fixed_window(\"w\", 1, seconds(60)).take(\"k\")",
+            r#"returned {"allowed":true,"delay":0,"limit":1,"reason":"","remaining":0,"reset_at":1767225660000,"retry_after":0,"used":1,"violated":[],"would_refuse":[]}"#,
+        ),
         ("let l = token_bucket(\"w\", 1, \"1m\"); l.enforce(); 1", "returned 1"),
         ("let l = token_bucket(\"w\", 1, \"1m\"); l.take(1); l.enforce(1)", "denied rate_limited w: try again in 1m"),
-        ("let l = token_bucket(\"w\", 1, \"1m\"); deny(l.take(\"a\", 2))", "denied rate_limited w: this can never be allowed"),
-        ("let l = token_bucket(\"w\", 1, \"1m\"); l.take(())", "failed bad_key key is (), must be a string, an integer or an array of those"),
-        ("let l = token_bucket(\"w\", 1, \"1m\"); l.take(1.5)", "failed bad_key key is a float, must be a string, an integer or an array of those"),
-        ("let l = token_bucket(\"w\", 1, \"1m\"); l.take([])", "failed bad_key key is an empty array, must have at least one part; leave the key out for the global bucket"),
-        ("let l = token_bucket(\"w\", 1, \"1m\"); l.take(\"a\", 0)", "failed bad_cost cost is 0, must be a whole number from 1 up"),
-        ("let l = token_bucket(\"w\", 1, \"1m\"); l.take(\"a\", \"1\")", "failed bad_cost cost is \"1\", must be a whole number from 1 up"),
-        ("let l = token_bucket(\"w\", 1, \"1m\"); l.take(\"a\", 1.0)", "failed bad_cost cost is 1.0, must be a whole number from 1 up"),
-        ("let l = token_bucket(\"w\", 2, \"1m\"); l.take([\"a\", 1]); l.refund([\"a\", 1], 1); l.charge(\"b\", 2); l.reset(\"b\"); l.block(\"c\", \"1m\"); [l.peek([\"a\", 1]).remaining, l.peek(\"b\").used, l.take(\"c\").reason, l.name, l.name()]", r#"returned [2,0,"blocked","w","w"]"#),
+        (
+            "let l = token_bucket(\"w\", 1, \"1m\"); deny(l.take(\"a\", 2))",
+            "denied rate_limited w: this can never be allowed",
+        ),
+        (
+            "let l = token_bucket(\"w\", 1, \"1m\"); l.take(())",
+            "failed bad_key key is (), must be a string, an integer or an array of those",
+        ),
+        (
+            "let l = token_bucket(\"w\", 1, \"1m\"); l.take(1.5)",
+            "failed bad_key key is a float, must be a string, an integer or an array of those",
+        ),
+        (
+            "let l = token_bucket(\"w\", 1, \"1m\"); l.take([])",
+            "failed bad_key key is an empty array, must have at least one part; leave the key out for the global bucket",
+        ),
+        (
+            "let l = token_bucket(\"w\", 1, \"1m\"); l.take(\"a\", 0)",
+            "failed bad_cost cost is 0, must be a whole number from 1 up",
+        ),
+        (
+            "let l = token_bucket(\"w\", 1, \"1m\"); l.take(\"a\", \"1\")",
+            "failed bad_cost cost is \"1\", must be a whole number from 1 up",
+        ),
+        (
+            "let l = token_bucket(\"w\", 1, \"1m\"); l.take(\"a\", 1.0)",
+            "failed bad_cost cost is 1.0, must be a whole number from 1 up",
+        ),
+        (
+            "let l = token_bucket(\"w\", 2, \"1m\"); l.take([\"a\", 1]); l.refund([\"a\", 1], 1); l.charge(\"b\", 2); l.reset(\"b\"); l.block(\"c\", \"1m\"); [l.peek([\"a\", 1]).remaining, l.peek(\"b\").used, l.take(\"c\").reason, l.name, l.name()]",
+            r#"returned [2,0,"blocked","w","w"]"#,
+        ),
         ("token_bucket(\"w\", 0, \"1m\")", "failed bad_limit limit \"w\": rate is 0, must be at least 1"),
-        ("try { token_bucket(\"w\", 0, \"1m\") } catch (e) { return [e.code, e.field, e.value]; }", r#"returned ["bad_limit","rate","0"]"#),
-        ("let d = fixed_window(\"w\", 1, 1000).take(\"a\"); [d == d, `${d.allowed}`, type_of(d)]", r#"returned [true,"true","decision"]"#),
-        ("enforce_all([[fixed_window(\"a\", 1, 1000), 1], [fixed_window(\"b\", 1, 1000), 1, 2]])", "denied rate_limited b: this can never be allowed"),
+        (
+            "try { token_bucket(\"w\", 0, \"1m\") } catch (e) { return [e.code, e.field, e.value]; }",
+            r#"returned ["bad_limit","rate","0"]"#,
+        ),
+        (
+            "let d = fixed_window(\"w\", 1, 1000).take(\"a\"); [d == d, `${d.allowed}`, type_of(d)]",
+            r#"returned [true,"true","decision"]"#,
+        ),
+        (
+            "enforce_all([[fixed_window(\"a\", 1, 1000), 1], [fixed_window(\"b\", 1, 1000), 1, 2]])",
+            "denied rate_limited b: this can never be allowed",
+        ),
         ("take_all([])", "failed bad_list the list of limits is empty: name at least one `[LIMIT, key]`"),
         ("take_all([1])", "failed bad_list each item of the list is `[LIMIT, key]` or `[LIMIT, key, cost]`"),
-        ("insert(\"c\", #{ l: fixed_window(\"a\", 1, 1000) })", "failed bad_document a limit is not data: keep its name instead"),
-        ("insert(\"c\", #{ d: fixed_window(\"a\", 1, 1000).take(1) }); find_one(\"c\", #{}).d.allowed", "returned true"),
-        ("fixed_window(\"a\", 1, 1000)", "failed bad_value `test` cannot return this: a limit is not data: keep its name instead"),
+        (
+            "insert(\"c\", #{ l: fixed_window(\"a\", 1, 1000) })",
+            "failed bad_document a limit is not data: keep its name instead",
+        ),
+        (
+            "insert(\"c\", #{ d: fixed_window(\"a\", 1, 1000).take(1) }); find_one(\"c\", #{}).d.allowed",
+            "returned true",
+        ),
+        (
+            "fixed_window(\"a\", 1, 1000)",
+            "failed bad_value `test` cannot return this: a limit is not data: keep its name instead",
+        ),
     ]);
 }
 
 #[test]
 fn documents() {
     rows(&[
-        ("let id = insert(\"u\", #{ a: 1 }); let u = get(\"u\", id); update(\"u\", #{ a: 1 }, #{ \"$inc\": #{ a: 2 } }); [u.a, get(\"u\", id).a, count(\"u\", #{ a: #{ \"$gte\": 3 } }), exists(\"u\", #{ a: 1 })]", "returned [1,3,1,false]"),
-        ("insert(\"u\", #{ n: 2 }); insert(\"u\", #{ n: 1 }); find(\"u\", #{}, #{ sort: \"n\", limit: 1 })[0].n", "returned 1"),
-        ("upsert(\"u\", #{ k: 1 }, #{ v: 2 }); upsert(\"u\", #{ k: 1 }, #{ v: 3 }); [find_one(\"u\", #{ k: 1 }).v, delete_one(\"u\", #{}), delete(\"u\", #{}), find_one(\"u\", #{})]", "returned [3,1,0,null]"),
+        (
+            "let id = insert(\"u\", #{ a: 1 }); let u = get(\"u\", id); update(\"u\", #{ a: 1 }, #{ \"$inc\": #{ a: 2 } }); [u.a, get(\"u\", id).a, count(\"u\", #{ a: #{ \"$gte\": 3 } }), exists(\"u\", #{ a: 1 })]",
+            "returned [1,3,1,false]",
+        ),
+        (
+            "insert(\"u\", #{ n: 2 }); insert(\"u\", #{ n: 1 }); find(\"u\", #{}, #{ sort: \"n\", limit: 1 })[0].n",
+            "returned 1",
+        ),
+        (
+            "upsert(\"u\", #{ k: 1 }, #{ v: 2 }); upsert(\"u\", #{ k: 1 }, #{ v: 3 }); [find_one(\"u\", #{ k: 1 }).v, delete_one(\"u\", #{}), delete(\"u\", #{}), find_one(\"u\", #{})]",
+            "returned [3,1,0,null]",
+        ),
         ("try { insert(\"u\", #{ \"$x\": 1 }) } catch (e) { return e.code; }", "returned \"bad_document\""),
-        ("try { insert(\"u\", #{ _id: \"a\" }); insert(\"u\", #{ _id: \"a\" }) } catch (e) { return e.code; }", "returned \"unique_violation\""),
-        ("for i in 0..100 { insert(\"u\", #{ a: 1, b: 2, c: 3, d: 4, e: `text ${i}` }) } find(\"u\", #{}).len()", "returned 100"),
+        (
+            "try { insert(\"u\", #{ _id: \"a\" }); insert(\"u\", #{ _id: \"a\" }) } catch (e) { return e.code; }",
+            "returned \"unique_violation\"",
+        ),
+        (
+            "for i in 0..100 { insert(\"u\", #{ a: 1, b: 2, c: 3, d: 4, e: `text ${i}` }) } find(\"u\", #{}).len()",
+            "returned 100",
+        ),
         ("find(\"u\", 5)", "failed script `find` cannot take (string, int)"),
-        ("parse_json(`{\"a\":[{\"$gt\":1}]}`)", "failed bad_json the JSON holds the key `$gt`: only a procedure's own text may make operators"),
+        (
+            "parse_json(`{\"a\":[{\"$gt\":1}]}`)",
+            "failed bad_json the JSON holds the key `$gt`: only a procedure's own text may make operators",
+        ),
         ("[parse_json(\"1.0\"), parse_json(\"1\"), to_json(#{ a: 1.0 })]", r#"returned [1.0,1,"{\"a\":1.0}"]"#),
     ]);
 }
@@ -135,23 +216,43 @@ fn documents() {
 #[test]
 fn time_values_and_the_caller() {
     rows(&[
-        ("[now(), seconds(1), minutes(1), hours(1), days(1), duration(\"1h30m\"), seconds(0.5)]", "returned [1767225600000,1000,60000,3600000,86400000,5400000,500]"),
-        ("days(9223372036854775807)", "failed bad_time days(9223372036854775807) is more milliseconds than can be counted"),
-        ("[format_time(now()), parse_time(\"2026-01-01T00:00:00Z\") == now(), start_of(\"day\", now() + 5)]", r#"returned ["2026-01-01T00:00:00Z",true,1767225600000]"#),
-        ("[lower(\"ÄB\"), upper(\"a\"), trimmed(\" x \"), \"abc\".starts_with(\"ab\"), starts_with(\"abc\", \"b\")]", r#"returned ["äb","A","x",true,false]"#),
+        (
+            "[now(), seconds(1), minutes(1), hours(1), days(1), duration(\"1h30m\"), seconds(0.5)]",
+            "returned [1767225600000,1000,60000,3600000,86400000,5400000,500]",
+        ),
+        (
+            "days(9223372036854775807)",
+            "failed bad_time days(9223372036854775807) is more milliseconds than can be counted",
+        ),
+        (
+            "[format_time(now()), parse_time(\"2026-01-01T00:00:00Z\") == now(), start_of(\"day\", now() + 5)]",
+            r#"returned ["2026-01-01T00:00:00Z",true,1767225600000]"#,
+        ),
+        (
+            "[lower(\"ÄB\"), upper(\"a\"), trimmed(\" x \"), \"abc\".starts_with(\"ab\"), starts_with(\"abc\", \"b\")]",
+            r#"returned ["äb","A","x",true,false]"#,
+        ),
         ("lower(5)", "failed bad_value `lower` takes a string, not int"),
         ("[ip_key(caller(\"ip\")), caller(\"nothing\"), caller().plan]", r#"returned ["192.0.2.1",null,"free"]"#),
         ("ip_key(\"x\")", "failed bad_address `x` is not an IP address"),
-        ("[secure_eq(\"a\", \"a\"), secure_eq(\"a\", \"b\"), sha256(\"abc\").sub_string(0, 8), hmac_sha256(\"key\", \"The quick brown fox jumps over the lazy dog\").sub_string(0, 8)]", r#"returned [true,false,"ba7816bf","f7bc83f4"]"#),
+        (
+            "[secure_eq(\"a\", \"a\"), secure_eq(\"a\", \"b\"), sha256(\"abc\").sub_string(0, 8), hmac_sha256(\"key\", \"The quick brown fox jumps over the lazy dog\").sub_string(0, 8)]",
+            r#"returned [true,false,"ba7816bf","f7bc83f4"]"#,
+        ),
         ("secure_eq((), ())", "failed bad_value `secure_eq` compares two strings, not () and ()"),
-        ("let n = random_int(1, 6); let r = random(); n >= 1 && n <= 6 && r >= 0.0 && r < 1.0 && random_int(3, 3) == 3 && uuid() != uuid()", "returned true"),
+        (
+            "let n = random_int(1, 6); let r = random(); n >= 1 && n <= 6 && r >= 0.0 && r < 1.0 && random_int(3, 3) == 3 && uuid() != uuid()",
+            "returned true",
+        ),
         ("random_int(2, 1)", "failed bad_value random_int(2, 1): the first must not be above the second"),
     ]);
 }
 
 #[test]
 fn what_is_not_there() {
-    for script in ["eval(\"1\")", "import \"x\" as x;", "sleep(1)", "timestamp()", "exit()", "open_file(\"x\")", "parse_time()"] {
+    for script in
+        ["eval(\"1\")", "import \"x\" as x;", "sleep(1)", "timestamp()", "exit()", "open_file(\"x\")", "parse_time()"]
+    {
         let got = super::run(script);
         assert!(got.starts_with("load "), "{script}: {got}");
     }
@@ -176,7 +277,10 @@ fn logs_belong_to_the_call() {
 fn errors_say_where_and_how_they_got_there() {
     let program = compile(&[
         ("a.rhai", "fn outer(x) {\n    inner(x)\n}"),
-        ("b.rhai", "fn inner(x) {\n    let y = [x].map(|v| helper(v));\n    y\n}\nprivate fn helper(v) {\n    v.missing\n}"),
+        (
+            "b.rhai",
+            "fn inner(x) {\n    let y = [x].map(|v| helper(v));\n    y\n}\nprivate fn helper(v) {\n    v.missing\n}",
+        ),
     ])
     .unwrap();
     let finished = program.run("outer", Arguments::Positional(vec![Value::Map(Map::new())]), call());
@@ -200,7 +304,8 @@ fn budgets_of_the_transaction_say_where() {
     let finished = program(text).run("test", Arguments::default(), call());
     assert_eq!(line(&finished.ending), "failed budget budget spent: documents written (allowed 1000)");
     let text = "fn test() {\n  for i in 0..2000 {\n    insert(\"c\", #{ i: i });\n  }\n}";
-    let Ending::Failed(crate::error::Error::Budget(error)) = program(text).run("test", Arguments::default(), call()).ending
+    let Ending::Failed(crate::error::Error::Budget(error)) =
+        program(text).run("test", Arguments::default(), call()).ending
     else {
         panic!()
     };
@@ -244,7 +349,9 @@ fn arguments_are_checked_at_the_door() {
 
 #[test]
 fn sessions_keep_their_variables() {
-    let program = program("const MAX = 2; const L = fixed_window(\"l\", 2, \"1m\"); fn double(x) { x * MAX } private fn hidden() { 1 }");
+    let program = program(
+        "const MAX = 2; const L = fixed_window(\"l\", 2, \"1m\"); fn double(x) { x * MAX } private fn hidden() { 1 }",
+    );
     let store = Arc::new(MemoryStore::new());
     let mut session = Session::new(&program);
     let mut eval = |snippet: &str| line(&program.eval(snippet, "<stdin>", &mut session, call_on(&store)).ending);
@@ -294,7 +401,9 @@ fn detached_runs_commit_each_host_function() {
     let store = Arc::new(MemoryStore::new());
     let text = "const L = fixed_window(\"l\", 1, \"1m\");\nfn test_it() { insert(\"c\", #{}); L.take(\"k\"); attempt(|| { insert(\"c\", #{}); abort(\"x\") }); print(\"hi\"); [count(\"c\", #{}), L.peek(\"k\").remaining] }\nfn test_bad() { L.enforce(\"k\") }\nfn test_loop() { loop { } }";
     let program = program(text);
-    let detached = |name: &str| program.run_detached(name, Arguments::default(), &Budget::default(), Arc::new(Each(store.clone())));
+    let detached = |name: &str| {
+        program.run_detached(name, Arguments::default(), &Budget::default(), Arc::new(Each(store.clone())))
+    };
     let (value, log) = detached("test_it");
     assert_eq!(value.unwrap().to_string(), "[1,0]");
     assert_eq!(log[0].message, "hi");
