@@ -81,7 +81,8 @@ pub use engine::{BucketInfo, CallOptions, Durability, Engine, EngineBuilder, Ses
 pub use error::{Diagnostic, Error, Frame, Position, ScriptError, Severity};
 pub use limit::Violation as LimitViolation;
 pub use limit::{
-    Cost, Decision, InvalidCost, InvalidKey, InvalidLimit, Key, KeyPart, Kind, Limit, Reason, Start, Violation,
+    CalendarUnit, Cost, Decision, Granted, InvalidCost, InvalidKey, InvalidLimit, Key, KeyPart, Kind, Limit, Reason,
+    Start, Violation,
 };
 pub use outcome::{Outcome, Refusal, RefusalKind};
 pub use release::{Release, ReleaseFile};

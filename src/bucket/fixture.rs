@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::limit::{Cost, Decision, Key, Kind, Limit};
+use crate::limit::{CalendarUnit, Cost, Decision, Key, Kind, Limit};
 use crate::store::key::{space, split_expiry};
 use crate::store::{Direction, MemoryStore, Range, Store};
 use crate::time::Timestamp;
@@ -24,6 +24,14 @@ pub(super) fn tb(name: &str, rate: i64, period_ms: i64) -> Limit {
 /// A fixed window of `rate` per `period_ms`, opened by its first take.
 pub(super) fn fw(name: &str, rate: i64, period_ms: i64) -> Limit {
     Limit::of_ms(Kind::FixedWindow, name, rate, period_ms).unwrap()
+}
+
+/// Any kind of `rate` per `period_ms`; a calendar quota by the hour.
+pub(super) fn limit(kind: Kind, name: &str, rate: i64, period_ms: i64) -> Limit {
+    match kind {
+        Kind::CalendarQuota => Limit::calendar_quota(name, rate, CalendarUnit::Hour, "UTC").unwrap(),
+        kind => Limit::of_ms(kind, name, rate, period_ms).unwrap(),
+    }
 }
 
 pub(super) fn cost(tokens: i64) -> Cost {

@@ -4,11 +4,24 @@
 //! A refused take writes nothing, with one exception that belongs to the clock and not to the take: a bucket whose
 //! last change lies more than one full-refill time in the future moves to the present, or it would stay there.
 
-use crate::limit::{Change, Combination, Cost, Decision, Key, Limit, MAX_KEY_BYTES, Mode, Standing, State, Verdict};
+mod lease;
+mod ruling;
+mod secret;
+
+use std::borrow::Cow;
+
+use crate::limit::{
+    Change, Combination, Cost, Decision, Granted, Key, Limit, MAX_KEY_BYTES, Mode, Ruling, Standing, State, Verdict,
+};
 use crate::store::key::{KeyBuffer, space};
 use crate::store::{Direction, Range, StoreError};
+use crate::time::Timestamp;
 use crate::transaction::row::Row;
 use crate::transaction::{Fault, Spent, Transaction};
+
+pub(crate) use lease::{acquire, release, renew};
+pub(crate) use ruling::{Decided, Override, revoke, rule, ruling_of, rulings};
+use secret::stored_key;
 
 /// One of several takes decided together.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,17 +32,27 @@ pub(crate) struct Demand {
 }
 
 /// A live bucket, for tools. [`look`] says how it stands under a limit.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Listed {
+    /// The key, or its keyed hash.
     pub(crate) key: Key,
     pub(crate) state: State,
+    /// What an operator has decided about it.
+    pub(crate) ruling: Option<Override>,
 }
 
-/// A bucket as read: its row's key, the row that was there (expired or not), the state while it lives.
-struct Found {
+/// A bucket as read.
+struct Found<'k> {
+    /// The key it is stored under.
+    key: Cow<'k, Key>,
     row_key: Vec<u8>,
+    /// The row that was there, expired or not.
     row: Option<Row>,
+    /// What it remembers, while it lives.
     state: Option<State>,
+    /// The limit with an operator's settings, where there are any.
+    limit: Option<Limit>,
+    ruling: Option<Ruling>,
 }
 
 /// Spends `cost`, if it fits.
@@ -44,15 +67,17 @@ pub(crate) fn reserve(tx: &mut Transaction, limit: &Limit, key: &Key, cost: Cost
 
 /// The answer a take would get, with the numbers as they stand. Writes nothing.
 pub(crate) fn peek(tx: &mut Transaction, limit: &Limit, key: &Key, cost: Cost) -> Result<Decision, Fault> {
-    let found = find(tx, limit, key)?;
-    let standing = Standing::new(limit, key, found.state.as_ref(), tx.now());
+    let mut found = find(tx, limit, key)?;
+    let state = found.state.take();
+    let standing = standing_of(limit, &found, state, tx.now());
     Ok(standing.decision(standing.verdict(cost.tokens().into(), Mode::Take)))
 }
 
 /// The answer a reservation would get, its `delay` too, with the numbers as they stand. Writes nothing.
 pub(crate) fn peek_reserve(tx: &mut Transaction, limit: &Limit, key: &Key, cost: Cost) -> Result<Decision, Fault> {
-    let found = find(tx, limit, key)?;
-    let standing = Standing::new(limit, key, found.state.as_ref(), tx.now());
+    let mut found = find(tx, limit, key)?;
+    let state = found.state.take();
+    let standing = standing_of(limit, &found, state, tx.now());
     let verdict = standing.verdict(cost.tokens().into(), Mode::Reserve);
     let mut decision = standing.decision(verdict);
     if verdict == Verdict::Fits {
@@ -83,14 +108,14 @@ pub(crate) fn unblock(tx: &mut Transaction, limit: &Limit, key: &Key) -> Result<
     change(tx, limit, key, |standing| standing.unblock())
 }
 
-/// Forgets the bucket: what was spent, cooldown and block.
+/// Forgets the bucket: what was spent, cooldown, block and leases. A ruling of an operator stays.
 pub(crate) fn reset(tx: &mut Transaction, limit: &Limit, key: &Key) -> Result<(), Fault> {
-    let row_key = row_key(limit, key)?;
-    if tx.get_any_row(&row_key)?.is_some() {
-        tx.delete_row(&row_key)?;
-        if limit.is_durable() {
-            tx.require_durable();
-        }
+    let mut found = find(tx, limit, key)?;
+    if found.row.is_some() {
+        let state = found.state.take();
+        let mut standing = standing_of(limit, &found, state, tx.now());
+        standing.reset();
+        store(tx, standing, limit, &found)?;
     }
     Ok(())
 }
@@ -107,7 +132,9 @@ pub(crate) fn peek_all(tx: &mut Transaction, demands: &[Demand]) -> Result<Decis
 
 /// How a listed bucket stands under `limit`, as the answer to a take of one token.
 pub(crate) fn look(tx: &Transaction, limit: &Limit, listed: &Listed) -> Decision {
-    let standing = Standing::new(limit, &listed.key, Some(&listed.state), tx.now());
+    let (other, ruling) = listed.ruling.as_ref().map_or((None, None), |ruling| ruling.applied(limit));
+    let limit = other.as_ref().unwrap_or(limit);
+    let standing = Standing::new(limit, &listed.key, Some(listed.state.clone()), tx.now()).ruled(ruling);
     standing.decision(standing.verdict(1, Mode::Take))
 }
 
@@ -139,7 +166,12 @@ pub(crate) fn list(
             if !row.expired(now) {
                 let key = Key::decode(&row_key[prefix.as_slice().len()..])
                     .ok_or_else(|| StoreError::Corrupt(format!("a bucket of {limit_name} has an unreadable key")))?;
-                listed.push(Listed { key, state: state_of(&row)? });
+                let state = state_of(&row)?;
+                let ruling = match state.ruled_until {
+                    Some(_) => ruling::read(tx, limit_name, &key)?,
+                    None => None,
+                };
+                listed.push(Listed { key, state, ruling });
             }
         }
         if end {
@@ -150,20 +182,36 @@ pub(crate) fn list(
 }
 
 fn spend_if_fits(tx: &mut Transaction, limit: &Limit, key: &Key, cost: Cost, mode: Mode) -> Result<Decision, Fault> {
-    let found = find(tx, limit, key)?;
-    let mut standing = Standing::new(limit, key, found.state.as_ref(), tx.now());
+    let mut found = find(tx, limit, key)?;
+    let state = found.state.take();
+    let mut standing = standing_of(limit, &found, state, tx.now());
     let verdict = standing.verdict(cost.tokens().into(), mode);
-    if verdict == Verdict::Fits {
+    let fits = verdict == Verdict::Fits;
+    let mut changed = fits || standing.is_reanchored();
+    if fits {
         standing.spend(cost.tokens(), true);
-        store(tx, &standing, limit, &found)?;
-    } else if standing.is_reanchored() {
-        store(tx, &standing, limit, &found)?;
+    } else if standing.blocks_after(verdict) {
+        standing.block_after_refusal();
+        changed = true;
     }
     let mut decision = standing.decision(verdict);
-    if verdict == Verdict::Fits && mode == Mode::Reserve {
-        decision.delay = standing.delay();
+    if fits {
+        grant(&mut decision, &standing);
+        if mode == Mode::Reserve {
+            decision.delay = standing.delay();
+        }
+    }
+    if changed {
+        store(tx, standing, limit, &found)?;
     }
     Ok(decision)
+}
+
+/// Puts the lease that was just given out, where there is one, into its decision.
+fn grant(decision: &mut Decision, standing: &Standing<'_>) {
+    if let Some(lease) = standing.new_lease() {
+        decision.leases.push(Granted { name: decision.name.clone(), lease });
+    }
 }
 
 fn change(
@@ -172,19 +220,20 @@ fn change(
     key: &Key,
     operation: impl FnOnce(&mut Standing<'_>),
 ) -> Result<Decision, Fault> {
-    let found = find(tx, limit, key)?;
-    let mut standing = Standing::new(limit, key, found.state.as_ref(), tx.now());
+    let mut found = find(tx, limit, key)?;
+    let state = found.state.take();
+    let mut standing = standing_of(limit, &found, state, tx.now());
     operation(&mut standing);
-    store(tx, &standing, limit, &found)?;
-    Ok(standing.decision(Verdict::Fits))
+    let decision = standing.decision(Verdict::Fits);
+    store(tx, standing, limit, &found)?;
+    Ok(decision)
 }
 
 /// One bucket of a combination with everything that is demanded of it.
 struct Member<'a> {
     limit: &'a Limit,
     tokens: i128,
-    found: Found,
-    standing: Standing<'a>,
+    found: Found<'a>,
 }
 
 fn decide_all(tx: &mut Transaction, demands: &[Demand], spend: bool) -> Result<Decision, Fault> {
@@ -195,10 +244,7 @@ fn decide_all(tx: &mut Transaction, demands: &[Demand], spend: bool) -> Result<D
         let found = find(tx, limit, key)?;
         match members.iter_mut().find(|member| member.found.row_key == found.row_key && member.limit == limit) {
             Some(member) => member.tokens += tokens,
-            None => {
-                let standing = Standing::new(limit, key, found.state.as_ref(), now);
-                members.push(Member { limit, tokens, found, standing });
-            }
+            None => members.push(Member { limit, tokens, found }),
         }
     }
     // A limit built inside a function may name one bucket with several settings: each of them must allow the sum.
@@ -212,38 +258,65 @@ fn decide_all(tx: &mut Transaction, demands: &[Demand], spend: bool) -> Result<D
         (tokens, writes)
     };
     let shares: Vec<(i128, bool)> = members.iter().map(shared).collect();
-    let verdicts: Vec<Verdict> =
-        members.iter().zip(&shares).map(|(member, (tokens, _))| member.standing.verdict(*tokens, Mode::Take)).collect();
-    let allowed = verdicts.iter().all(|verdict| *verdict == Verdict::Fits);
+    let states: Vec<Option<State>> = members.iter_mut().map(|member| member.found.state.take()).collect();
+    let standings = members.iter().zip(states).zip(&shares);
+    let judged: Vec<(Standing<'_>, Verdict)> = standings
+        .map(|((member, state), (tokens, _))| {
+            let standing = standing_of(member.limit, &member.found, state, now);
+            let verdict = standing.verdict(*tokens, Mode::Take);
+            (standing, verdict)
+        })
+        .collect();
+    // What a shadow limit would refuse is not spent there, as if it had refused; the others do not care.
+    let refuses = |member: &Member<'_>, verdict: Verdict| verdict != Verdict::Fits && !member.limit.is_shadow();
+    let allowed = !members.iter().zip(&judged).any(|(member, (_, verdict))| refuses(member, *verdict));
     let mut combination = Combination::default();
-    for ((member, (tokens, writes)), verdict) in members.iter_mut().zip(shares).zip(verdicts) {
-        if spend && allowed {
+    for ((member, (tokens, writes)), (mut standing, verdict)) in members.iter().zip(shares).zip(judged) {
+        let spends = spend && allowed && verdict == Verdict::Fits;
+        if spends {
             // What fits is at most the capacity, an `i64`.
-            member.standing.spend(i64::try_from(tokens).unwrap_or(i64::MAX), true);
+            standing.spend(i64::try_from(tokens).unwrap_or(i64::MAX), true);
         }
-        if spend && writes && (allowed || member.standing.is_reanchored()) {
-            store(tx, &member.standing, member.limit, &member.found)?;
+        let blocks = spend && standing.blocks_after(verdict);
+        if blocks {
+            standing.block_after_refusal();
         }
-        combination.add(member.standing.decision(verdict));
+        let mut decision = standing.decision(verdict);
+        if spends {
+            grant(&mut decision, &standing);
+        }
+        combination.add(decision, member.limit.is_shadow());
+        if spend && writes && (spends || blocks || standing.is_reanchored()) {
+            store(tx, standing, member.limit, &member.found)?;
+        }
     }
     Ok(combination.decision(now))
 }
 
-fn find(tx: &mut Transaction, limit: &Limit, key: &Key) -> Result<Found, Fault> {
-    let row_key = row_key(limit, key)?;
+fn find<'k>(tx: &mut Transaction, limit: &Limit, key: &'k Key) -> Result<Found<'k>, Fault> {
+    let key = stored_key(tx, limit, key)?;
+    let row_key = row_key(limit, &key)?;
     let row = tx.get_any_row(&row_key)?;
     let now = tx.now();
     let state = row.as_ref().filter(|row| !row.expired(now)).map(state_of).transpose()?;
-    Ok(Found { row_key, row, state })
+    let ruled = state.as_ref().and_then(|state| state.ruled_until).is_some_and(|until| until > now.as_millis());
+    let ruling = if ruled { ruling::read(tx, limit.name(), &key)? } else { None };
+    let (other, ruling) = ruling.map_or((None, None), |ruling| ruling.applied(limit));
+    Ok(Found { key, row_key, row, state, limit: other, ruling })
+}
+
+/// The bucket as it stands, under what an operator has decided about it.
+fn standing_of<'a>(limit: &'a Limit, found: &'a Found<'_>, state: Option<State>, now: Timestamp) -> Standing<'a> {
+    Standing::new(found.limit.as_ref().unwrap_or(limit), &found.key, state, now).ruled(found.ruling)
 }
 
 /// Writes the bucket as it stands; a bucket with nothing to remember has no row.
-fn store(tx: &mut Transaction, standing: &Standing<'_>, limit: &Limit, found: &Found) -> Result<(), Fault> {
+fn store(tx: &mut Transaction, standing: Standing<'_>, limit: &Limit, found: &Found<'_>) -> Result<(), Fault> {
     match standing.change() {
         Change::Put(state) => {
             let mut body = Vec::with_capacity(48);
             state.encode(&mut body);
-            let expires_at = crate::time::Timestamp::from_millis(state.expires_at);
+            let expires_at = Timestamp::from_millis(state.expires_at);
             tx.put_row_over(&found.row_key, found.row.as_ref(), &body, Some(expires_at))?;
         }
         Change::Forget if found.row.is_some() => tx.delete_row(&found.row_key)?,

@@ -59,8 +59,16 @@ fn buckets(tx: &mut Transaction, wrong: &mut Vec<String>) -> Result<(), Document
 
 /// Every key belongs to a space that this version knows.
 fn strays(tx: &mut Transaction, wrong: &mut Vec<String>) -> Result<(), DocumentError> {
-    let mut known =
-        [space::META, space::BUCKET, space::COLLECTION, space::DOCUMENT, space::INDEX, space::RELEASE, space::EXPIRY];
+    let mut known = [
+        space::META,
+        space::BUCKET,
+        space::RULING,
+        space::COLLECTION,
+        space::DOCUMENT,
+        space::INDEX,
+        space::RELEASE,
+        space::EXPIRY,
+    ];
     known.sort_unstable();
     let mut from = 0u8;
     for space in known.into_iter().map(Some).chain([None]) {

@@ -11,13 +11,16 @@ use super::decision::{Decision, Reason};
 #[derive(Debug, Default)]
 pub(crate) struct Combination {
     so_far: Option<Decision>,
+    /// Whether the numbers are of a shadow limit: any other's come first.
+    shadow: bool,
 }
 
 impl Combination {
-    /// Takes in the answer of one more limit.
-    pub(crate) fn add(&mut self, next: Decision) {
+    /// Takes in the answer of one more limit, which may be a shadow one.
+    pub(crate) fn add(&mut self, next: Decision, shadow: bool) {
         let Some(so_far) = &mut self.so_far else {
             self.so_far = Some(next);
+            self.shadow = shadow;
             return;
         };
         so_far.allowed &= next.allowed;
@@ -39,10 +42,12 @@ impl Combination {
                 so_far.would_refuse.push(name);
             }
         }
-        let tightness = (next.remaining, &next.name, next.limit, next.used, next.reset_at);
-        if tightness < (so_far.remaining, &so_far.name, so_far.limit, so_far.used, so_far.reset_at) {
+        so_far.leases.extend(next.leases);
+        let tightness = (shadow, next.remaining, &next.name, next.limit, next.used, next.reset_at);
+        if tightness < (self.shadow, so_far.remaining, &so_far.name, so_far.limit, so_far.used, so_far.reset_at) {
             (so_far.remaining, so_far.limit, so_far.used) = (next.remaining, next.limit, next.used);
             (so_far.reset_at, so_far.name) = (next.reset_at, next.name);
+            self.shadow = shadow;
         }
     }
 
@@ -59,6 +64,7 @@ impl Combination {
             reason: Reason::None,
             violated: Vec::new(),
             would_refuse: Vec::new(),
+            leases: Vec::new(),
             name: "".into(),
         })
     }

@@ -23,10 +23,12 @@ pub enum Reason {
     Blocked,
     /// The cost never fits; waiting does not help.
     Never,
+    /// The lease is over, or was never given out: nothing was changed.
+    Stale,
 }
 
 impl Reason {
-    /// The word: `""`, `"limited"`, `"cooldown"`, `"blocked"` or `"never"`.
+    /// The word: `""`, `"limited"`, `"cooldown"`, `"blocked"`, `"never"`, or of a lease `"stale"`.
     pub const fn as_str(self) -> &'static str {
         match self {
             Reason::None => "",
@@ -34,6 +36,7 @@ impl Reason {
             Reason::Cooldown => "cooldown",
             Reason::Blocked => "blocked",
             Reason::Never => "never",
+            Reason::Stale => "stale",
         }
     }
 }
@@ -44,21 +47,24 @@ impl fmt::Display for Reason {
     }
 }
 
-impl Serialize for Reason {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(self.as_str())
-    }
-}
-
 /// One limit that refused.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Violation {
     /// The limit's name.
-    #[serde(serialize_with = "shared_text")]
     pub name: Arc<str>,
     /// Milliseconds until this limit alone would allow; 0 when it never will.
     pub wait: i64,
+}
+
+/// A lease that a concurrency limit gave out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Granted {
+    /// The limit's name.
+    pub name: Arc<str>,
+    /// What the lease is renewed and released by: greater than that of every lease before it of the same bucket.
+    pub lease: i64,
 }
 
 /// What a limit answered. A refusal is an answer, not an error: look at it.
@@ -66,7 +72,7 @@ pub struct Violation {
 /// Of several limits at once, `limit`, `remaining`, `used` and `reset_at` are those of the tightest one: the
 /// one with the fewest tokens left, and of equals the first by name.
 #[must_use = "a decision that nobody looks at admits everything"]
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Decision {
     /// Whether it may be done.
@@ -88,15 +94,21 @@ pub struct Decision {
     /// Every limit that refused, each with its wait.
     pub violated: Vec<Violation>,
     /// The shadow limits that would have refused.
-    #[serde(serialize_with = "shared_texts")]
     pub would_refuse: Vec<Arc<str>>,
+    /// The leases that concurrency limits gave out.
+    pub leases: Vec<Granted>,
     /// The name of the limit that the numbers are of.
-    #[serde(skip)]
     pub name: Arc<str>,
 }
 
 impl Decision {
-    /// The decision as a map, every field of it always there.
+    /// The lease that was given out; the first, of several limits at once.
+    pub fn lease(&self) -> Option<i64> {
+        self.leases.first().map(|granted| granted.lease)
+    }
+
+    /// The decision as a map, every field of it always there. Where leases were given out, `lease` is the first of
+    /// them and `leases` all, by the names of their limits.
     pub fn to_value(&self) -> Value {
         let violated = self.violated.iter().map(|violation| {
             Value::Map(Map::from([
@@ -116,16 +128,21 @@ impl Decision {
             ("violated", Value::Array(violated.collect())),
             ("would_refuse", Value::Array(self.would_refuse.iter().map(|name| Value::from(&**name)).collect())),
         ];
-        Value::Map(fields.into_iter().map(|(name, value)| (name.to_owned(), value)).collect())
+        let mut map: Map = fields.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
+        if let Some(lease) = self.lease() {
+            map.insert("lease".to_owned(), Value::Int(lease));
+            let leases = self.leases.iter().map(|granted| (granted.name.to_string(), Value::Int(granted.lease)));
+            map.insert("leases".to_owned(), Value::Map(leases.collect()));
+        }
+        Value::Map(map)
     }
 }
 
-fn shared_text<S: Serializer>(text: &Arc<str>, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.serialize_str(text)
-}
-
-fn shared_texts<S: Serializer>(texts: &[Arc<str>], serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.collect_seq(texts.iter().map(|text| &**text))
+/// As [`to_value`](Decision::to_value) has it.
+impl Serialize for Decision {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.to_value().serialize(serializer)
+    }
 }
 
 #[cfg(test)]
@@ -146,6 +163,7 @@ mod tests {
             reason: Reason::Limited,
             violated: vec![Violation { name: name.clone(), wait: 300 }],
             would_refuse: vec!["shadow".into()],
+            leases: Vec::new(),
             name,
         };
         assert_eq!(Value::from_serde(&decision).unwrap(), decision.to_value());
@@ -154,5 +172,8 @@ mod tests {
             r#""retry_after":300,"used":5,"violated":[{"name":"login","wait":300}],"would_refuse":["shadow"]}"#
         );
         assert_eq!(decision.to_value().to_json(), text);
+        let granted = Granted { name: "slots".into(), lease: 7 };
+        let leased = Decision { leases: vec![granted], ..decision };
+        assert!(leased.to_value().to_json().contains(r#""lease":7,"leases":{"slots":7},"limit":5"#));
     }
 }

@@ -1,6 +1,8 @@
 //! A limit in words: `one every 200 ms, 10 at once; at most 15 in any 1 s`.
 
-use super::settings::{Kind, Settings, Start};
+use super::kind::Kind;
+use super::number::div_ceil;
+use super::settings::{Settings, Start};
 
 /// What the limit admits, and the most of it in any span of one period.
 pub(super) fn describe(settings: &Settings) -> String {
@@ -27,6 +29,19 @@ pub(super) fn describe(settings: &Settings) -> String {
             }
             text
         }
+        Kind::SlidingWindow => format!("{rate} in every {}", span(period_ms)),
+        Kind::SlidingCounter => format!("{rate} in {}, counted in two windows", span(period_ms)),
+        Kind::CalendarQuota => {
+            let mut text = match &settings.calendar {
+                Some(calendar) => format!("{rate} in each {calendar}"),
+                None => format!("{rate} in each {}", span(period_ms)),
+            };
+            if capacity != rate {
+                text.push_str(&format!(", {capacity} at once"));
+            }
+            text
+        }
+        Kind::Concurrency => format!("{rate} at once, each for {} unless it is renewed", span(period_ms)),
     };
     if min_interval_ms > 0 {
         text.push_str(&format!(", {} apart", span(min_interval_ms)));
@@ -34,11 +49,23 @@ pub(super) fn describe(settings: &Settings) -> String {
     if max_reserved > 0 {
         text.push_str(&format!(", {max_reserved} ahead"));
     }
-    text.push_str(&format!("; at most {} in any {}", most_in_a_period(settings), span(period_ms)));
+    if settings.block_for_ms > 0 {
+        text.push_str(&format!(", once refused none for {}", span(settings.block_for_ms)));
+    }
+    // Leases are held, not spent: what a span admits has no bound when they are given back early.
+    let most = most_in_a_period(settings);
+    match &settings.calendar {
+        Some(calendar) => text.push_str(&format!("; at most {most} in any {}", span(calendar.shortest_ms()))),
+        None if settings.kind == Kind::Concurrency => text.push_str(&format!("; at most {most} held at any instant")),
+        None => text.push_str(&format!("; at most {most} in any {}", span(period_ms))),
+    }
+    if settings.shadow {
+        text.push_str(" (shadow: it refuses nothing)");
+    }
     text
 }
 
-/// The most tokens admitted in any half-open span of one period, charges aside.
+/// The most tokens admitted in any half-open span of one period (of the shortest civil one), charges aside.
 fn most_in_a_period(settings: &Settings) -> i128 {
     let (rate, capacity) = (i128::from(settings.rate), i128::from(settings.capacity));
     let tokens = match settings.kind {
@@ -46,7 +73,10 @@ fn most_in_a_period(settings: &Settings) -> i128 {
         // The take that opens a window lies a whole period before its edge, outside of a span across that edge.
         Kind::FixedWindow if settings.start == Start::First => capacity - 1 + rate.min(capacity),
         // A span across an edge meets what is there before it and what wears off at it.
-        Kind::FixedWindow => capacity + rate.min(capacity),
+        Kind::FixedWindow | Kind::CalendarQuota => capacity + rate.min(capacity),
+        Kind::SlidingWindow | Kind::Concurrency => rate,
+        // All of it in the last millisecond of one window, and in the next what has faded by the last but one.
+        Kind::SlidingCounter => rate + rate - div_ceil(2 * rate, settings.period_ms.into()).min(rate),
     };
     tokens + i128::from(settings.max_reserved)
 }

@@ -4,7 +4,9 @@
 //! half-open, `[opened_at, opened_at + period)`. With `Start::First` the accepted take of a full bucket opens it and
 //! it then stays open to its end, even when everything spent in it is given back: a refund must not restart it.
 
-use super::settings::{Settings, Start, clamp_i64, div_ceil};
+use super::number::{clamp_i64, div_ceil};
+use super::settings::{Settings, Start};
+use super::wears::Wears;
 
 /// What was spent and not yet worn off, and the window of the last change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,9 +47,13 @@ impl Rule {
     fn edge(&self, origin: i64, index: i128) -> i64 {
         clamp_i64(i128::from(origin).saturating_add(index.saturating_mul(i128::from(self.period_ms))))
     }
+}
 
-    /// What is left at `now` of what was left at `at`; none when that is nothing and no window is open.
-    pub(super) fn wear(&self, window: Window, at: i64, now: i64) -> Option<Window> {
+impl Wears for Rule {
+    type Spent = Window;
+
+    /// None when nothing is left and no window is open.
+    fn wear(&self, window: Window, at: i64, now: i64) -> Option<Window> {
         let origin = self.origin.unwrap_or(window.opened_at);
         let (before, index) = (self.index(origin, at), self.index(origin, now));
         let passed = (index - before).max(0);
@@ -57,40 +63,43 @@ impl Rule {
         (spent > 0 || still_open).then(|| Window { spent, opened_at: self.edge(origin, index) })
     }
 
-    /// Spends `tokens` at `now`, opening a window where none is open.
-    pub(super) fn spend(&self, window: Option<Window>, now: i64, tokens: i64) -> Window {
-        match window {
+    /// Opens a window where none is open.
+    fn spend(&self, window: Option<Window>, now: i64, tokens: i64) -> Option<Window> {
+        Some(match window {
             Some(window) => Window { spent: window.spent.saturating_add(tokens), ..window },
             None => {
                 let opened_at = self.origin.map_or(now, |origin| self.edge(origin, self.index(origin, now)));
                 Window { spent: tokens, opened_at }
             }
-        }
+        })
     }
 
-    /// Gives back `tokens`.
-    pub(super) fn give(&self, window: Window, tokens: i64) -> Option<Window> {
+    fn give(&self, window: Window, tokens: i64) -> Option<Window> {
         let spent = window.spent.saturating_sub(tokens).max(0);
         (spent > 0 || self.origin.is_none()).then_some(Window { spent, ..window })
     }
 
-    /// When at most `allowance` tokens are left spent; the window's own opening, which is past, when they already are.
-    pub(super) fn clears_at(&self, window: &Window, allowance: i64) -> i64 {
+    fn used(&self, window: &Window, _at: i64) -> i64 {
+        window.spent
+    }
+
+    /// The window's own opening, which is past, when no more are spent.
+    fn clears_at(&self, window: &Window, _at: i64, allowance: i64) -> i64 {
         let excess = i128::from(window.spent) - i128::from(allowance);
         self.edge(window.opened_at, div_ceil(excess.max(0), i128::from(self.rate)))
     }
 
-    /// When nothing is left to remember: nothing spent, and the window closed.
-    pub(super) fn over_at(&self, window: &Window) -> i64 {
+    /// When nothing is spent, and the window closed.
+    fn over_at(&self, window: &Window, _at: i64) -> i64 {
         let edges = div_ceil(i128::from(window.spent), i128::from(self.rate)).max(1);
         self.edge(window.opened_at, edges)
     }
-}
 
-/// What was spent within a capacity shrinks with it; what was spent in advance stays.
-pub(super) fn adapt(window: Window, old_capacity: i64, capacity: i64) -> Window {
-    let advance = (window.spent - old_capacity).max(0);
-    Window { spent: window.spent.min(capacity.saturating_add(advance)), ..window }
+    /// What was spent within a capacity shrinks with it; what was spent in advance stays.
+    fn adapt(&self, window: Window, _at: i64, old_capacity: i64, capacity: i64) -> Option<Window> {
+        let advance = (window.spent - old_capacity).max(0);
+        Some(Window { spent: window.spent.min(capacity.saturating_add(advance)), ..window })
+    }
 }
 
 /// The 64-bit FNV-1a hash (Fowler, Noll, Vo; public domain; <http://www.isthe.com/chongo/tech/comp/fnv/>) of a limit's

@@ -118,6 +118,18 @@ impl Key {
         self.encoded.is_empty()
     }
 
+    /// A key that is the keyed hash of another.
+    pub(crate) fn of_hash(hash: Vec<u8>) -> Key {
+        let mut encoded = Vec::with_capacity(hash.len() + 4);
+        put_element(&mut encoded, &Value::Blob(hash));
+        Key { encoded }
+    }
+
+    /// Whether this is the keyed hash of another key, as limits that hash their keys list it.
+    pub fn is_hash(&self) -> bool {
+        matches!(take_element(&self.encoded), Some((Value::Blob(_), _)))
+    }
+
     /// What follows the limit's name in the row's key.
     pub(crate) fn encoded(&self) -> &[u8] {
         &self.encoded
@@ -224,6 +236,11 @@ impl fmt::Display for Key {
                     && text.parse::<Key>().as_ref() == Ok(self) =>
             {
                 f.write_str(&text)
+            }
+            // Nothing reads this back: a hash says whose bucket it was to nobody.
+            Value::Blob(hash) => {
+                f.write_str("hash:")?;
+                hash.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
             }
             value => write!(f, "{value}"),
         }

@@ -7,10 +7,12 @@
 //! | file | holds |
 //! |---|---|
 //! | `definition` | the limit as declared, cheap to clone |
-//! | `settings` | what can be declared, on which kind it makes sense, and its bounds |
+//! | `kind`, `settings` | what can be declared, and its bounds |
+//! | `choice` | what can be chained, and on which kind it makes sense |
 //! | `key`, `cost`, `decision` | what goes in, what comes out |
-//! | `fixed_window`, `token_bucket` | one kind each: how spent tokens wear off |
-//! | `rule` | the kinds behind one face |
+//! | `fixed_window`, `token_bucket`, `sliding_window`, `sliding_counter`, `calendar_quota`, `concurrency` | one kind each: how spent tokens wear off |
+//! | `wears`, `rule` | what each kind answers; all of them behind one face |
+//! | `calendar` | where civil periods begin |
 //! | `state` | the stored form |
 //! | `standing` | a bucket at one instant: clock steps, changed settings, cooldown, block; the operations |
 //! | `combination` | many answers made one |
@@ -18,26 +20,40 @@
 //!
 //! All levels are integers scaled by the period, in `i128`. The bounds in `settings` keep every product below
 //! 2^127; what users can pile up without bound (charges) saturates.
+//!
+//! A state takes at most 60 bytes, but for two kinds: a sliding window remembers at most `rate` entries, and a
+//! concurrency limit at most `max` leases, either at most 10 000, of a few bytes each.
 
+mod calendar;
+mod calendar_quota;
+mod choice;
 mod combination;
+mod concurrency;
 mod cost;
 mod decision;
 mod definition;
 mod describe;
 mod fixed_window;
 mod key;
+mod kind;
+mod number;
 mod rule;
 mod settings;
+mod sliding_counter;
+mod sliding_window;
 mod standing;
 mod state;
 mod token_bucket;
+mod wears;
 
+pub use calendar::CalendarUnit;
 pub(crate) use combination::Combination;
 pub use cost::{Cost, InvalidCost};
-pub use decision::{Decision, Reason, Violation};
+pub use decision::{Decision, Granted, Reason, Violation};
 pub use definition::Limit;
 pub(crate) use key::MAX_KEY_BYTES;
 pub use key::{InvalidKey, Key, KeyPart};
-pub use settings::{InvalidLimit, Kind, Start};
-pub(crate) use standing::{Change, Mode, Standing, Verdict};
+pub use kind::Kind;
+pub use settings::{InvalidLimit, Start};
+pub(crate) use standing::{Change, Mode, Ruling, Standing, Verdict};
 pub(crate) use state::State;

@@ -4,7 +4,12 @@ use std::fmt;
 use std::time::Duration;
 
 use crate::time::{Timestamp, format_duration_ms, parse_duration_ms};
-use crate::value::Value;
+use crate::value::{Map, Value};
+
+use super::calendar::Calendar;
+use super::choice::Choice;
+use super::kind::Kind;
+use super::number::{clamp_i64, div_ceil};
 
 /// The longest name of a limit, in bytes.
 pub(crate) const MAX_NAME_BYTES: usize = 128;
@@ -13,34 +18,8 @@ pub(crate) const MAX_NAME_BYTES: usize = 128;
 /// up to the year 9999 plus this fits `i64`, so no wait of an admissible limit is ever rounded.
 pub(crate) const MAX_REFILL_MS: i64 = 1 << 61;
 
-/// How the spent tokens of a limit wear off.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[non_exhaustive]
-pub enum Kind {
-    /// `rate` tokens per window of `period`.
-    FixedWindow,
-    /// `capacity` at once, refilled continuously.
-    TokenBucket,
-}
-
-impl Kind {
-    /// Every kind.
-    pub const ALL: [Kind; 2] = [Kind::FixedWindow, Kind::TokenBucket];
-
-    /// The name scripts declare it by.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Kind::FixedWindow => "fixed_window",
-            Kind::TokenBucket => "token_bucket",
-        }
-    }
-}
-
-impl fmt::Display for Kind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
+/// The highest rate of a sliding window and the most leases: what bounds how much one bucket remembers.
+pub(crate) const MAX_ENTRIES: i64 = 10_000;
 
 /// Where the windows of a fixed window begin.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -68,40 +47,6 @@ impl fmt::Display for Start {
     }
 }
 
-/// What can be chained on a limit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Choice {
-    Capacity,
-    MaxReserved,
-    MinInterval,
-    Start,
-    Durable,
-}
-
-impl Choice {
-    pub(crate) const ALL: [Choice; 5] =
-        [Choice::Capacity, Choice::MaxReserved, Choice::MinInterval, Choice::Start, Choice::Durable];
-
-    pub(crate) const fn name(self) -> &'static str {
-        match self {
-            Choice::Capacity => "capacity",
-            Choice::MaxReserved => "max_reserved",
-            Choice::MinInterval => "min_interval",
-            Choice::Start => "start",
-            Choice::Durable => "durable",
-        }
-    }
-
-    /// Why this choice makes no sense on `kind`: the one place that says which option goes with which kind.
-    const fn senseless_on(self, kind: Kind) -> Option<&'static str> {
-        match (self, kind) {
-            (Choice::Capacity | Choice::MaxReserved | Choice::MinInterval | Choice::Durable, _) => None,
-            (Choice::Start, Kind::FixedWindow) => None,
-            (Choice::Start, Kind::TokenBucket) => Some("which has no windows"),
-        }
-    }
-}
-
 /// Why a limit cannot be declared so.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("limit {limit:?}: {field} is {value}, {reason}")]
@@ -118,13 +63,15 @@ pub struct InvalidLimit {
 }
 
 /// Everything about a limit but its name. Equal settings are the same declaration.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Settings {
     pub(crate) kind: Kind,
-    /// Tokens a period, from 1 up.
+    /// Tokens a period, or the most leases; from 1 up.
     pub(crate) rate: i64,
-    /// From 1 up.
+    /// From 1 up. Of a civil period the longest that it is where no clock changes; of leases how long they last.
     pub(crate) period_ms: i64,
+    /// Which civil periods; there for a calendar quota and for nothing else.
+    pub(crate) calendar: Option<Calendar>,
     /// Most tokens that can be there at once, from 1 up.
     pub(crate) capacity: i64,
     /// How many tokens a reservation may go into the future, from 0 up.
@@ -132,7 +79,16 @@ pub(crate) struct Settings {
     /// Cooldown between two accepted takes; 0 when there is none.
     pub(crate) min_interval_ms: i64,
     pub(crate) start: Start,
+    /// For how long everything is refused once something was; 0 when it is not.
+    pub(crate) block_for_ms: i64,
+    /// Whether it only says what it would refuse.
+    pub(crate) shadow: bool,
     pub(crate) durable: bool,
+    /// Over how many buckets a shared store would spread one key. Here one bucket answers the same, so no arithmetic
+    /// asks for it.
+    pub(crate) shards: i64,
+    /// Whether a keyed hash is stored in place of the key.
+    pub(crate) hash_keys: bool,
 }
 
 impl Settings {
@@ -144,12 +100,22 @@ impl Settings {
             capacity: rate,
             max_reserved: 0,
             min_interval_ms: 0,
+            calendar: None,
             start: Start::First,
+            block_for_ms: 0,
+            shadow: false,
             durable: false,
+            shards: 1,
+            hash_keys: false,
         }
     }
 
-    /// Milliseconds until a bucket with nothing left is full again.
+    pub(super) fn of_calendar(rate: i64, calendar: Calendar) -> Settings {
+        let period_ms = calendar.unit().longest_ms();
+        Settings { calendar: Some(calendar), ..Settings::new(Kind::CalendarQuota, rate, period_ms) }
+    }
+
+    /// The longest until a bucket with nothing left is full again, in milliseconds.
     pub(crate) fn full_refill_ms(&self) -> i64 {
         clamp_i64(self.refill_ms(i128::from(self.capacity)))
     }
@@ -160,6 +126,10 @@ impl Settings {
         match self.kind {
             Kind::FixedWindow => div_ceil(tokens, rate).saturating_mul(period),
             Kind::TokenBucket => div_ceil(tokens.saturating_mul(period), rate),
+            Kind::SlidingWindow | Kind::Concurrency => period,
+            Kind::SlidingCounter => period.saturating_mul(2),
+            // Clocks that are put back make a period longer, by an hour at most.
+            Kind::CalendarQuota => div_ceil(tokens, rate).saturating_mul(period).saturating_add(3_600_000),
         }
     }
 
@@ -174,25 +144,42 @@ impl Settings {
         if limit.len() > MAX_NAME_BYTES {
             return refuse("name", &format_args!("{} bytes long", limit.len()), "must be at most 128");
         }
-        for (field, value) in [("rate", self.rate), ("capacity", self.capacity)] {
+        let (rate, period) = self.kind.fields();
+        for (field, value) in [(rate, self.rate), ("capacity", self.capacity)] {
             if value < 1 {
                 return refuse(field, &value, "must be at least 1");
             }
         }
+        match self.kind {
+            Kind::SlidingWindow if self.rate > MAX_ENTRIES => {
+                let reason = "must be at most 10000, since each take is remembered; declare a sliding_counter";
+                return refuse(rate, &self.rate, reason);
+            }
+            Kind::Concurrency if self.rate > MAX_ENTRIES => {
+                return refuse(rate, &self.rate, "must be at most 10000, since each lease is remembered");
+            }
+            _ => {}
+        }
         if self.period_ms < 1 {
-            return refuse("period", &format_args!("{} ms", self.period_ms), "must be at least 1 ms");
+            return refuse(period, &format_args!("{} ms", self.period_ms), "must be at least 1 ms");
         }
         if self.max_reserved < 0 {
             return refuse("max_reserved", &self.max_reserved, "must be at least 0");
         }
-        if self.min_interval_ms > MAX_REFILL_MS {
-            return refuse("min_interval", &format_args!("{} ms", self.min_interval_ms), "must be at most 2^61 ms");
+        for (field, span) in [("min_interval", self.min_interval_ms), ("block_for", self.block_for_ms)] {
+            if span > MAX_REFILL_MS {
+                return refuse(field, &format_args!("{span} ms"), "must be at most 2^61 ms");
+            }
+        }
+        if self.capacity % self.shards != 0 {
+            let reason = format!("must divide the capacity, which is {}; set that first", self.capacity);
+            return refuse("shards", &self.shards, &reason);
         }
         let Some(ceiling) = self.capacity.checked_add(self.max_reserved) else {
             return refuse("max_reserved", &self.max_reserved, "together with the capacity beyond 2^63 - 1; lower one");
         };
         if self.period_ms > MAX_REFILL_MS {
-            return refuse("period", &format_args!("{} ms", self.period_ms), "must be at most 2^61 ms");
+            return refuse(period, &format_args!("{} ms", self.period_ms), "must be at most 2^61 ms");
         }
         if self.refill_ms(i128::from(ceiling)) > i128::from(MAX_REFILL_MS) {
             let reason = "takes longer than 2^61 ms to wear off; lower it, or raise the rate";
@@ -222,19 +209,41 @@ impl Settings {
         match choice {
             Choice::Capacity => self.capacity = count(limit, option, value)?,
             Choice::MaxReserved => self.max_reserved = count(limit, option, value)?,
-            Choice::MinInterval => {
-                self.min_interval_ms = span_ms(limit, option, value)?;
-                if self.min_interval_ms < 1 {
-                    return Err(invalid(limit, option, value.to_string(), "must be at least 1 ms".into()));
+            Choice::MinInterval => self.min_interval_ms = positive_ms(limit, option, value)?,
+            Choice::BlockFor => self.block_for_ms = positive_ms(limit, option, value)?,
+            Choice::Start => self.start = start(limit, value)?,
+            Choice::Shadow => self.shadow = switch(limit, option, value)?,
+            Choice::Durable => self.durable = switch(limit, option, value)?,
+            Choice::HashKeys => self.hash_keys = switch(limit, option, value)?,
+            Choice::Shards => {
+                self.shards = count(limit, option, value)?;
+                if self.shards < 2 {
+                    return Err(invalid(limit, option, value.to_string(), "must be at least 2".into()));
                 }
             }
-            Choice::Start => self.start = start(limit, value)?,
-            Choice::Durable => {
-                self.durable = match value {
-                    Value::Null => true,
-                    Value::Bool(durable) => *durable,
-                    other => return Err(invalid(limit, option, other.to_string(), "takes no argument".into())),
-                }
+        }
+        Ok(self)
+    }
+
+    /// These settings with several changed at once: `rate` and `period` (`max` and `ttl` of leases) and what
+    /// can be chained, but for what says where a bucket is. A capacity that is the rate's follows it.
+    pub(crate) fn change(mut self, limit: &str, changes: &Map) -> Result<Settings, InvalidLimit> {
+        let (rate, period) = self.kind.fields();
+        if let Some(value) = changes.get(rate) {
+            let follows = self.capacity == self.rate;
+            self.rate = count(limit, rate, value)?;
+            if follows {
+                self.capacity = self.rate;
+            }
+        }
+        for (field, value) in changes.iter().filter(|(field, _)| *field != rate) {
+            if field == period && self.calendar.is_none() {
+                self.period_ms = span_ms(limit, period, value)?;
+            } else if field == "hash_keys" || field == "start" || field == period {
+                let reason = "which belongs to the declaration; change it there".into();
+                return Err(invalid(limit, field, value.to_string(), reason));
+            } else {
+                self = self.choose(limit, field, value)?;
             }
         }
         Ok(self)
@@ -273,6 +282,22 @@ pub(crate) fn span_ms(limit: &str, field: &str, value: &Value) -> Result<i64, In
     }
 }
 
+fn positive_ms(limit: &str, field: &str, value: &Value) -> Result<i64, InvalidLimit> {
+    match span_ms(limit, field, value)? {
+        ms if ms < 1 => Err(invalid(limit, field, value.to_string(), "must be at least 1 ms".into())),
+        ms => Ok(ms),
+    }
+}
+
+/// What is on when nothing is said.
+fn switch(limit: &str, field: &str, value: &Value) -> Result<bool, InvalidLimit> {
+    match value {
+        Value::Null => Ok(true),
+        Value::Bool(on) => Ok(*on),
+        other => Err(invalid(limit, field, other.to_string(), "takes no argument".into())),
+    }
+}
+
 /// Milliseconds of a `Duration`, which must be whole: what cannot be represented exactly is refused.
 pub(crate) fn whole_ms(limit: &str, field: &str, span: Duration) -> Result<i64, InvalidLimit> {
     if !span.subsec_nanos().is_multiple_of(1_000_000) {
@@ -295,20 +320,13 @@ fn start(limit: &str, value: &Value) -> Result<Start, InvalidLimit> {
     }
 }
 
-/// `a / b` rounded up; `a` from 0 up, `b` from 1 up.
-pub(crate) fn div_ceil(a: i128, b: i128) -> i128 {
-    a / b + i128::from(a % b > 0)
-}
-
-/// The nearest `i64`.
-pub(crate) fn clamp_i64(n: i128) -> i64 {
-    n.clamp(i128::from(i64::MIN), i128::from(i64::MAX)) as i64
-}
-
 /// Every setting that is not its default, as one line for messages: `10 per 1m, capacity 20`.
 impl fmt::Display for Settings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {} per {}", self.kind, self.rate, format_duration_ms(self.period_ms))?;
+        match &self.calendar {
+            Some(calendar) => write!(f, "{} {} per {calendar}", self.kind, self.rate)?,
+            None => write!(f, "{} {} per {}", self.kind, self.rate, format_duration_ms(self.period_ms))?,
+        }
         if self.capacity != self.rate {
             write!(f, ", capacity {}", self.capacity)?;
         }
@@ -321,8 +339,16 @@ impl fmt::Display for Settings {
         if self.start != Start::First {
             write!(f, ", start {}", self.start)?;
         }
-        if self.durable {
-            f.write_str(", durable")?;
+        if self.block_for_ms != 0 {
+            write!(f, ", block_for {}", format_duration_ms(self.block_for_ms))?;
+        }
+        if self.shards != 1 {
+            write!(f, ", shards {}", self.shards)?;
+        }
+        for (on, name) in [(self.shadow, "shadow"), (self.durable, "durable"), (self.hash_keys, "hash_keys")] {
+            if on {
+                write!(f, ", {name}")?;
+            }
         }
         Ok(())
     }

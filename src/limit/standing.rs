@@ -14,8 +14,9 @@ use crate::time::Timestamp;
 use super::decision::{Decision, Reason, Violation};
 use super::definition::Limit;
 use super::key::Key;
+use super::kind::Kind;
+use super::number::clamp_i64;
 use super::rule::{Rule, Spent};
-use super::settings::clamp_i64;
 use super::state::State;
 
 /// How far an operation may reach.
@@ -39,7 +40,7 @@ pub(crate) enum Verdict {
 }
 
 /// What becomes of the stored state.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Change {
     /// There is something to remember.
     Put(State),
@@ -47,11 +48,20 @@ pub(crate) enum Change {
     Forget,
 }
 
+/// What an operator has decided about one key, instead of the limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ruling {
+    /// Everything is allowed, and nothing counts.
+    Allow,
+    /// Everything is refused until this instant, in ms.
+    BlockUntil(i64),
+}
+
 /// One bucket at one instant.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Standing<'a> {
     limit: &'a Limit,
-    rule: Rule,
+    rule: Rule<'a>,
     /// What the clock shows.
     now: i64,
     /// The bucket's own time: `now`, or the last change where that is later.
@@ -62,27 +72,33 @@ pub(crate) struct Standing<'a> {
     /// When the stored row is gone, whatever these settings say; nothing once it is to be written anew.
     gone_at: Option<i64>,
     reanchored: bool,
+    ruling: Option<Ruling>,
+    ruled_until: Option<i64>,
 }
 
 impl<'a> Standing<'a> {
     /// The bucket of `limit` and `key` at `now`, from what is stored.
-    pub(crate) fn new(limit: &'a Limit, key: &Key, state: Option<&State>, now: Timestamp) -> Standing<'a> {
+    pub(crate) fn new(limit: &'a Limit, key: &Key, state: Option<State>, now: Timestamp) -> Standing<'a> {
         let now = now.as_millis();
         let settings = limit.settings();
         let rule = Rule::of(limit, key);
+        let mut standing = Standing {
+            limit,
+            rule,
+            now,
+            at: now,
+            spent: None,
+            last_take: None,
+            blocked_until: None,
+            gone_at: None,
+            reanchored: false,
+            ruling: None,
+            // What an operator decided holds whatever becomes of the bucket, and by the calendar.
+            ruled_until: state.as_ref().and_then(|state| state.ruled_until).filter(|until| *until > now),
+        };
         // An expired state and an absent one are the same thing; another kind starts afresh.
         let Some(state) = state.filter(|state| state.expires_at > now && state.kind == settings.kind) else {
-            return Standing {
-                limit,
-                rule,
-                now,
-                at: now,
-                spent: None,
-                last_take: None,
-                blocked_until: None,
-                gone_at: None,
-                reanchored: false,
-            };
+            return standing;
         };
         let back = i128::from(state.at) - i128::from(now);
         let reanchored = back > i128::from(settings.full_refill_ms());
@@ -90,22 +106,40 @@ impl<'a> Standing<'a> {
         let moved = |instant: i64| clamp_i64(i128::from(instant).saturating_add(by));
         let stored_at = moved(state.at);
         let at = stored_at.max(now);
-        let spent = state
+        standing.spent = state
             .spent
             .map(|spent| spent.moved(by))
-            .and_then(|spent| rule.adapt(spent, state.capacity, settings.capacity))
+            .and_then(|spent| rule.adapt(spent, stored_at, state.capacity, settings.capacity))
             .and_then(|spent| rule.wear(spent, stored_at, at));
-        Standing {
-            limit,
-            rule,
-            now,
-            at,
-            spent,
-            last_take: state.last_take.map(moved),
-            blocked_until: state.blocked_until.map(moved),
-            gone_at: Some(moved(state.expires_at)),
-            reanchored,
-        }
+        standing.at = at;
+        standing.last_take = state.last_take.map(moved);
+        standing.blocked_until = state.blocked_until.map(moved);
+        standing.gone_at = Some(moved(state.expires_at));
+        standing.reanchored = reanchored;
+        standing
+    }
+
+    /// The same bucket under what an operator has decided.
+    pub(crate) fn ruled(mut self, ruling: Option<Ruling>) -> Standing<'a> {
+        self.ruling = ruling;
+        self
+    }
+
+    /// Remembers until when a ruling is stored.
+    pub(crate) fn rule_until(&mut self, until: Option<i64>) {
+        self.ruled_until = until;
+    }
+
+    /// Forgets what was spent, cooldown and block. The tokens of leases go on where they were.
+    pub(crate) fn reset(&mut self) {
+        self.spent = match self.spent.take() {
+            Some(Spent::Concurrency(mut leases)) => {
+                leases.held.clear();
+                Some(Spent::Concurrency(leases))
+            }
+            _ => None,
+        };
+        (self.last_take, self.blocked_until, self.gone_at) = (None, None, None);
     }
 
     /// Whether the clock was put back so far that what is stored must move to it, even when a take is refused:
@@ -117,6 +151,9 @@ impl<'a> Standing<'a> {
     /// Whether `tokens` fit. (More than `i64` happens when one bucket is named several times.)
     pub(crate) fn verdict(&self, tokens: i128, mode: Mode) -> Verdict {
         let settings = self.limit.settings();
+        if self.ruling == Some(Ruling::Allow) {
+            return Verdict::Fits;
+        }
         let ceiling = i128::from(settings.capacity)
             + match mode {
                 Mode::Take => 0,
@@ -135,15 +172,42 @@ impl<'a> Standing<'a> {
         } else {
             Reason::Limited
         };
-        match self.bounded(clear.max(cool).max(free)) {
-            until if until <= self.at => Verdict::Fits,
-            until => Verdict::Refused { reason, wait: until.saturating_sub(self.now) },
+        let clear_of_all = clear.max(cool).max(free);
+        let mut until = self.bounded(clear_of_all);
+        if let Some(Ruling::BlockUntil(end)) = self.ruling
+            && end > self.at.max(until)
+        {
+            return Verdict::Refused { reason: Reason::Blocked, wait: end.saturating_sub(self.now) };
         }
+        if until <= self.at {
+            return Verdict::Fits;
+        }
+        if reason != Reason::Blocked && settings.block_for_ms > 0 {
+            // This refusal blocks the key, and so has the bucket written anew.
+            until = clear_of_all.max(self.at.saturating_add(settings.block_for_ms));
+        }
+        Verdict::Refused { reason, wait: until.saturating_sub(self.now) }
     }
 
-    /// Spends `tokens`, asked or not. An accepted take starts the cooldown, a charge does not.
+    /// Whether a refusal of this verdict is one that blocks the key.
+    pub(crate) fn blocks_after(&self, verdict: Verdict) -> bool {
+        let starts = matches!(verdict, Verdict::Refused { reason: Reason::Limited | Reason::Cooldown, .. });
+        starts && self.limit.settings().block_for_ms > 0
+    }
+
+    /// Begins the block that follows a refusal.
+    pub(crate) fn block_after_refusal(&mut self) {
+        self.block(self.limit.settings().block_for_ms);
+    }
+
+    /// Spends `tokens`, asked or not. An accepted take starts the cooldown, a charge does not; and a charge holds no
+    /// lease, since nobody would know of it. What an operator has allowed is not counted.
     pub(crate) fn spend(&mut self, tokens: i64, accepted: bool) {
-        self.spent = self.rule.spend(self.spent, self.at, tokens);
+        let leases = self.limit.kind() == Kind::Concurrency;
+        if accepted && self.ruling == Some(Ruling::Allow) || leases && !accepted {
+            return;
+        }
+        self.spent = self.rule.spend(self.spent.take(), self.at, tokens);
         if accepted && self.limit.settings().min_interval_ms > 0 {
             self.last_take = Some(self.at);
         }
@@ -152,10 +216,38 @@ impl<'a> Standing<'a> {
 
     /// Gives back `tokens`, never beyond full.
     pub(crate) fn give(&mut self, tokens: i64) {
-        if let Some(spent) = self.spent {
+        if let Some(spent) = self.spent.take() {
             self.spent = self.rule.give(spent, tokens);
             self.gone_at = None;
         }
+    }
+
+    /// The token of the lease that was just taken; none where leases are not what is spent, or nothing was.
+    pub(crate) fn new_lease(&self) -> Option<i64> {
+        match &self.spent {
+            Some(Spent::Concurrency(leases)) if self.ruling != Some(Ruling::Allow) => Some(leases.last_token),
+            _ => None,
+        }
+    }
+
+    /// Holds a lease for another `ttl`. Whether it was held still; nothing changes when not.
+    pub(crate) fn renew(&mut self, token: i64) -> bool {
+        let held = match (&self.rule, &mut self.spent) {
+            (Rule::Concurrency(rule), Some(Spent::Concurrency(leases))) => rule.renew(leases, self.at, token),
+            _ => false,
+        };
+        self.gone_at = self.gone_at.filter(|_| !held);
+        held
+    }
+
+    /// Ends a lease. Whether it was held still; nothing changes when not.
+    pub(crate) fn release(&mut self, token: i64) -> bool {
+        let held = match &mut self.spent {
+            Some(Spent::Concurrency(leases)) => leases.release(token),
+            _ => false,
+        };
+        self.gone_at = self.gone_at.filter(|_| !held);
+        held
     }
 
     /// Refuses everything for `span_ms` from now; this replaces an earlier block.
@@ -185,18 +277,23 @@ impl<'a> Standing<'a> {
     /// The answer: the numbers are those of the bucket as it stands now.
     pub(crate) fn decision(&self, verdict: Verdict) -> Decision {
         let capacity = self.limit.settings().capacity;
-        let used = self.spent.map_or(0, |spent| self.rule.used(&spent));
+        let used = self.spent.as_ref().map_or(0, |spent| self.rule.used(spent, self.at));
         let full_at = match self.bounded(self.clears_at(0)) {
             until if until <= self.at => self.now,
             until => until,
         };
         let name = self.limit.shared_name();
+        let mut would_refuse = Vec::new();
         let (reason, retry_after, violated) = match verdict {
             Verdict::Fits => (Reason::None, 0, Vec::new()),
+            Verdict::Refused { .. } if self.limit.is_shadow() => {
+                would_refuse.push(Arc::clone(name));
+                (Reason::None, 0, Vec::new())
+            }
             Verdict::Refused { reason, wait } => (reason, wait, vec![Violation { name: Arc::clone(name), wait }]),
         };
         Decision {
-            allowed: verdict == Verdict::Fits,
+            allowed: violated.is_empty(),
             limit: capacity,
             remaining: (capacity - used).max(0),
             used,
@@ -205,33 +302,44 @@ impl<'a> Standing<'a> {
             delay: 0,
             reason,
             violated,
-            would_refuse: Vec::new(),
+            would_refuse,
+            leases: Vec::new(),
             name: Arc::clone(name),
         }
     }
 
+    /// The answer about a lease that is not held.
+    pub(crate) fn stale(&self) -> Decision {
+        let name = Arc::clone(self.limit.shared_name());
+        let violated = vec![Violation { name, wait: 0 }];
+        Decision { allowed: false, reason: Reason::Stale, violated, ..self.decision(Verdict::Fits) }
+    }
+
     /// What is to be stored of the bucket as it stands now.
-    pub(crate) fn change(&self) -> Change {
+    pub(crate) fn change(self) -> Change {
         let settings = self.limit.settings();
-        let spent_until = self.spent.map(|spent| self.rule.over_at(&spent, self.at));
-        let over_at = [spent_until, self.cool_at(), self.blocked_until].into_iter().flatten().max();
-        match over_at.map(|over_at| self.bounded(over_at)) {
-            Some(expires_at) if expires_at > self.at => Change::Put(State {
-                kind: settings.kind,
-                at: self.at,
-                capacity: settings.capacity,
-                spent: self.spent,
-                last_take: self.last_take.filter(|_| self.cool_at().is_some_and(|cool| cool > self.at)),
-                blocked_until: self.blocked_until.filter(|until| *until > self.at),
-                expires_at,
-            }),
-            _ => Change::Forget,
-        }
+        let spent_until = self.spent.as_ref().map(|spent| self.rule.over_at(spent, self.at));
+        let cool_at = self.cool_at();
+        let over_at = [spent_until, cool_at, self.blocked_until].into_iter().flatten().max();
+        let over_at = over_at.map(|over_at| self.bounded(over_at)).filter(|over_at| *over_at > self.at);
+        let Some(expires_at) = over_at.max(self.ruled_until) else { return Change::Forget };
+        // What lives on for a ruling alone has nothing else to remember.
+        let lives = over_at.is_some();
+        Change::Put(State {
+            kind: settings.kind,
+            at: self.at,
+            capacity: settings.capacity,
+            spent: self.spent.filter(|_| lives),
+            last_take: self.last_take.filter(|_| cool_at.is_some_and(|cool| cool > self.at)),
+            blocked_until: self.blocked_until.filter(|until| *until > self.at),
+            ruled_until: self.ruled_until,
+            expires_at,
+        })
     }
 
     /// When at most `allowance` tokens are left spent.
     fn clears_at(&self, allowance: i64) -> i64 {
-        self.spent.map_or(self.at, |spent| self.rule.clears_at(&spent, self.at, allowance))
+        self.spent.as_ref().map_or(self.at, |spent| self.rule.clears_at(spent, self.at, allowance))
     }
 
     /// When the cooldown is over.

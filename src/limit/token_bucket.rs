@@ -3,7 +3,9 @@
 //! Counted in units of `token / period_ms`, of which `rate` wear off each millisecond: every level at every
 //! millisecond is a whole number of them, so nothing is ever rounded but the waits, which round up.
 
-use super::settings::{Settings, clamp_i64, div_ceil};
+use super::number::{clamp_i64, div_ceil};
+use super::settings::Settings;
+use super::wears::Wears;
 
 /// What was spent and not yet worn off at the last change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,37 +36,37 @@ impl Rule {
         let units = units.min(self.units(i64::MAX));
         (units > 0).then_some(Drain { units, period_ms: self.period_ms })
     }
+}
 
-    /// What is left at `now` of what was left at `at`.
-    pub(super) fn wear(&self, drain: Drain, at: i64, now: i64) -> Option<Drain> {
+impl Wears for Rule {
+    type Spent = Drain;
+
+    fn wear(&self, drain: Drain, at: i64, now: i64) -> Option<Drain> {
         let elapsed = (i128::from(now) - i128::from(at)).max(0);
         self.drain(drain.units.saturating_sub(elapsed.saturating_mul(i128::from(self.rate))))
     }
 
-    /// Spends `tokens`, from 1 up.
-    pub(super) fn spend(&self, drain: Option<Drain>, tokens: i64) -> Option<Drain> {
+    fn spend(&self, drain: Option<Drain>, _now: i64, tokens: i64) -> Option<Drain> {
         self.drain(drain.map_or(0, |drain| drain.units).saturating_add(self.units(tokens)))
     }
 
-    /// Gives back `tokens`.
-    pub(super) fn give(&self, drain: Drain, tokens: i64) -> Option<Drain> {
+    fn give(&self, drain: Drain, tokens: i64) -> Option<Drain> {
         self.drain(drain.units.saturating_sub(self.units(tokens)))
     }
 
-    /// Tokens spent, a started one counting whole.
-    pub(super) fn used(&self, drain: &Drain) -> i64 {
+    /// A started token counts whole.
+    fn used(&self, drain: &Drain, _at: i64) -> i64 {
         clamp_i64(div_ceil(drain.units, i128::from(self.period_ms)))
     }
 
-    /// When at most `allowance` tokens are left of what is spent at `at`; `at` when they already are.
-    pub(super) fn clears_at(&self, drain: &Drain, at: i64, allowance: i64) -> i64 {
+    fn clears_at(&self, drain: &Drain, at: i64, allowance: i64) -> i64 {
         let excess = drain.units.saturating_sub(self.units(allowance)).max(0);
         clamp_i64(i128::from(at).saturating_add(div_ceil(excess, i128::from(self.rate))))
     }
 
     /// The same spending counted in units of this period, rounded up, and shrunk with the capacity: what was spent
     /// within the old one is at most the new one, what was spent in advance stays.
-    pub(super) fn adapt(&self, drain: Drain, old_capacity: i64, capacity: i64) -> Option<Drain> {
+    fn adapt(&self, drain: Drain, _at: i64, old_capacity: i64, capacity: i64) -> Option<Drain> {
         let units = if drain.period_ms == self.period_ms {
             drain.units
         } else {

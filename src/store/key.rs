@@ -4,6 +4,7 @@
 //! |---|---|---|
 //! | `m` meta | name | format version, secrets, counters |
 //! | `b` bucket | limit name, bucket key element | row: what was spent |
+//! | `o` ruling | limit name, bucket key element | row: what an operator decided about a key |
 //! | `c` collection | collection name | row: its indexes and their state |
 //! | `d` document | collection name, `_id` | row: the document |
 //! | `i` index | collection name, index name, elements of the indexed values, `_id` | empty |
@@ -20,6 +21,7 @@ use crate::value::Value;
 pub(crate) mod space {
     pub(crate) const META: u8 = b'm';
     pub(crate) const BUCKET: u8 = b'b';
+    pub(crate) const RULING: u8 = b'o';
     pub(crate) const COLLECTION: u8 = b'c';
     pub(crate) const DOCUMENT: u8 = b'd';
     pub(crate) const INDEX: u8 = b'i';
@@ -281,11 +283,12 @@ pub(crate) fn describe(key: &[u8]) -> String {
         Some(match *space {
             space::META => format!("meta {}", name(rest)?.0),
             space::COLLECTION => format!("collection {}", name(rest)?.0),
-            space::BUCKET => {
+            space::BUCKET | space::RULING => {
+                let what = if *space == space::BUCKET { "bucket" } else { "ruling" };
                 let (limit, rest) = name(rest)?;
                 match rest {
-                    [] => format!("bucket {limit}"),
-                    rest => format!("bucket {limit} {}", take_element(rest)?.0),
+                    [] => format!("{what} {limit}"),
+                    rest => format!("{what} {limit} {}", take_element(rest)?.0),
                 }
             }
             space::DOCUMENT => {
