@@ -64,6 +64,7 @@
 
 mod bucket;
 mod document;
+mod element;
 mod engine;
 mod error;
 mod id;

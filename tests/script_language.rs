@@ -30,7 +30,9 @@ fn every_name_that_the_engine_offers_is_used_in_a_language_test() {
         assert!(names.iter().any(|known| known == name), "the engine no longer offers `{name}`: {names:?}");
     }
     // `to_debug` is what `debug(value)` and `to_string` is what `${value}` run; both are called by the language itself.
-    let unused: Vec<&String> =
-        names.iter().filter(|name| !words.contains(*name) && !["to_debug", "to_string"].contains(&name.as_str())).collect();
+    let unused: Vec<&String> = names
+        .iter()
+        .filter(|name| !words.contains(*name) && !["to_debug", "to_string"].contains(&name.as_str()))
+        .collect();
     assert!(unused.is_empty(), "no file in scripts/tests uses {unused:?}");
 }

@@ -330,7 +330,7 @@ fn store(tx: &mut Transaction, standing: Standing<'_>, limit: &Limit, found: &Fo
 
 fn state_of(row: &Row) -> Result<State, StoreError> {
     let expiry = row.expiry.ok_or_else(|| StoreError::Corrupt("a bucket has no instant of expiry".into()))?;
-    State::decode(row.body(), expiry.expires_at.as_millis())
+    State::decode(row.body(), expiry.expires_at.as_millis()).map_err(|why| StoreError::Corrupt(why.to_string()))
 }
 
 fn row_key(limit: &Limit, key: &Key) -> Result<Vec<u8>, Fault> {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use parking_lot::RwLock;
 
+use crate::element;
 use crate::store::key::{self, KeyBuffer, space};
 use crate::store::{Bytes, Direction, Range};
 use crate::transaction::Transaction;
@@ -164,7 +165,7 @@ pub(super) fn names_in(tx: &mut Transaction, space: u8) -> Result<Vec<String>, D
     let mut names = Vec::new();
     let mut range = Range::prefix(&[space]);
     while let Some((found, _)) = tx.scan(&range, Direction::Ascending, 1)?.first() {
-        let (name, _) = key::take_name(&found[1..]).ok_or_else(|| row::damaged(found, "it holds no name"))?;
+        let (name, _) = element::take_name(&found[1..]).ok_or_else(|| row::damaged(found, "it holds no name"))?;
         let name = String::from_utf8(name).map_err(|_| row::damaged(found, "its name is not text"))?;
         // From one name straight to the next, whatever goes on after it.
         range.low = std::ops::Bound::Included(row::past(KeyBuffer::new(space).name(&name)));

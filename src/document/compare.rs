@@ -5,6 +5,7 @@
 
 use std::cmp::Ordering;
 
+use crate::element;
 use crate::value::Value;
 
 static NULL: Value = Value::Null;
@@ -110,7 +111,7 @@ mod tests {
         fn values_order_as_their_keys_do(a in any_value(), b in any_value()) {
             let key = |value: &Value| {
                 let mut out = Vec::new();
-                key::put_element(&mut out, value);
+                element::put_element(&mut out, value);
                 out
             };
             prop_assert_eq!(compare(&a, &b), key(&a).cmp(&key(&b)), "{:?} {:?}", a, b);

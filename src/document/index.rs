@@ -1,5 +1,6 @@
 //! Index entries: which a document has, keeping them, and what a unique index forbids.
 
+use crate::element;
 use crate::store::Direction;
 use crate::store::key::{self, KeyBuffer, space};
 use crate::transaction::Transaction;
@@ -35,9 +36,9 @@ impl Index {
     pub(super) fn id_of(&self, key: &[u8], known: usize, bound: usize) -> Option<String> {
         let mut rest = key.get(known..)?;
         for _ in bound..self.fields.len() {
-            rest = key::take_element(rest)?.1;
+            rest = element::take_element(rest)?.1;
         }
-        let (id, rest) = key::take_name(rest)?;
+        let (id, rest) = element::take_name(rest)?;
         if rest.is_empty() { String::from_utf8(id).ok() } else { None }
     }
 

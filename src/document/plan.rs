@@ -8,6 +8,7 @@
 use std::fmt;
 use std::ops::Bound as End;
 
+use crate::element;
 use crate::store::key::{self, KeyBuffer, space};
 use crate::store::{Bytes, Direction, Range};
 use crate::value::Value;
@@ -273,7 +274,7 @@ fn entries<'a>(collection: &Collection, index: &'a Index, required: &[(&Path, &T
 fn type_bounds(value: &Value) -> (u8, u8) {
     let first = |value: &Value| {
         let mut bytes = Vec::with_capacity(16);
-        key::put_element(&mut bytes, value);
+        element::put_element(&mut bytes, value);
         // Every element begins with its type.
         bytes.first().copied().unwrap_or_default()
     };

@@ -2,6 +2,7 @@
 
 use std::ops::Bound;
 
+use crate::element;
 use crate::store::key::{self, KeyBuffer, space};
 use crate::store::{Bytes, Direction, Pair, Range, StoreError};
 use crate::transaction::row::Row;
@@ -31,8 +32,8 @@ pub(super) fn all(collection: &str) -> Range {
 /// The collection and the `_id` in a document's key.
 pub(super) fn split_key(key: &[u8]) -> Option<(String, String)> {
     let rest = key.strip_prefix(&[space::DOCUMENT])?;
-    let (collection, rest) = key::take_name(rest)?;
-    let (id, rest) = key::take_name(rest)?;
+    let (collection, rest) = element::take_name(rest)?;
+    let (id, rest) = element::take_name(rest)?;
     let text = |bytes| String::from_utf8(bytes).ok();
     if rest.is_empty() { Some((text(collection)?, text(id)?)) } else { None }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use crate::element;
 use crate::store::key::{self, KeyBuffer, space};
 use crate::store::{Bytes, Direction, Range};
 use crate::transaction::Transaction;
@@ -200,6 +201,6 @@ fn expiry(tx: &mut Transaction, wrong: &mut Vec<String>) -> Result<(), DocumentE
 }
 
 fn index_name(entry: &[u8]) -> Option<String> {
-    let (_, rest) = key::take_name(entry.get(1..)?)?;
-    String::from_utf8(key::take_name(rest)?.0).ok()
+    let (_, rest) = element::take_name(entry.get(1..)?)?;
+    String::from_utf8(element::take_name(rest)?.0).ok()
 }

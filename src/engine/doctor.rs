@@ -4,6 +4,7 @@ use std::ops::Bound;
 
 use crate::document::error::DocumentError;
 use crate::document::verify;
+use crate::element;
 use crate::limit::{Key, State};
 use crate::store::key::{self, space};
 use crate::store::{Direction, Range};
@@ -29,7 +30,7 @@ pub(super) fn examine(tx: &mut Transaction) -> Result<Vec<String>, DocumentError
 fn buckets(tx: &mut Transaction, wrong: &mut Vec<String>) -> Result<(), DocumentError> {
     for_each(tx, Range::prefix(&[space::BUCKET]), wrong, |tx, at, bytes, wrong| {
         let described = key::describe(at);
-        let readable_key = key::take_name(&at[1..]).is_some_and(|(_, rest)| Key::decode(rest).is_some());
+        let readable_key = element::take_name(&at[1..]).is_some_and(|(_, rest)| Key::decode(rest).is_some());
         if !readable_key {
             wrong.push(format!("{described} has an unreadable key"));
         }

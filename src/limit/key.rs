@@ -6,7 +6,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::store::key::{put_element, put_int, put_text, take_element};
+use crate::element::{put_element, put_int, put_text, take_element};
 use crate::value::Value;
 
 /// The longest key, in encoded bytes.

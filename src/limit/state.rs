@@ -15,7 +15,7 @@
 //!
 //! The instant of expiry is the row's.
 
-use crate::store::StoreError;
+use crate::value::InvalidValue;
 
 use super::kind::Kind;
 use super::rule::Spent;
@@ -125,9 +125,9 @@ impl State {
     }
 
     /// Reads the stored form; `expires_at` is the row's, in ms.
-    pub(crate) fn decode(bytes: &[u8], expires_at: i64) -> Result<State, StoreError> {
+    pub(crate) fn decode(bytes: &[u8], expires_at: i64) -> Result<State, InvalidValue> {
         State::try_decode(bytes, expires_at)
-            .ok_or_else(|| StoreError::Corrupt("a bucket has an unreadable state: restore it from a backup".into()))
+            .ok_or_else(|| InvalidValue("a bucket has an unreadable state: restore it from a backup".into()))
     }
 
     fn try_decode(bytes: &[u8], expires_at: i64) -> Option<State> {

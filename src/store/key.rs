@@ -11,9 +11,9 @@
 //! | `r` release | number, big-endian | row: the files of a release |
 //! | `e` expiry | instant, 8 ordered bytes, then the whole key of a row | empty |
 //!
-//! Elements are order-preserving: comparing encoded bytes is comparing values, across types in the order
-//! `() < bool < number < text < blob < array < map`. Integers and floats share one order, exactly.
+//! Names and elements are written as `element` says: comparing their bytes is comparing what they hold.
 
+use crate::element::{put_element, put_name, take_element, take_name};
 use crate::time::Timestamp;
 use crate::value::Value;
 
@@ -29,24 +29,6 @@ pub(crate) mod space {
     pub(crate) const EXPIRY: u8 = b'e';
 }
 
-/// Ends a name; `00 FF` is a zero byte within one.
-const NAME_END: [u8; 2] = [0x00, 0x01];
-
-/// How deeply arrays and maps of an element may nest when it is read back.
-const MAX_DEPTH: usize = crate::value::MAX_DEPTH;
-
-mod tag {
-    pub(super) const END: u8 = 0x00;
-    pub(super) const NULL: u8 = 0x02;
-    pub(super) const FALSE: u8 = 0x03;
-    pub(super) const TRUE: u8 = 0x04;
-    pub(super) const NUMBER: u8 = 0x05;
-    pub(super) const TEXT: u8 = 0x06;
-    pub(super) const BLOB: u8 = 0x07;
-    pub(super) const ARRAY: u8 = 0x08;
-    pub(super) const MAP: u8 = 0x09;
-}
-
 /// A key being built: the space byte, then names and elements.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct KeyBuffer(Vec<u8>);
@@ -60,7 +42,7 @@ impl KeyBuffer {
 
     /// Appends a name, terminated so that no name is a prefix of another.
     pub(crate) fn name(mut self, name: &str) -> Self {
-        put_escaped(&mut self.0, name.as_bytes());
+        put_name(&mut self.0, name.as_bytes());
         self
     }
 
@@ -120,161 +102,6 @@ pub(crate) fn ordered_i64(n: i64) -> [u8; 8] {
     ((n as u64) ^ (1 << 63)).to_be_bytes()
 }
 
-/// A name in bytes: zero bytes escaped as `00 FF`, ended by `00 01`, so that shorter names order first and what
-/// follows one name never looks like the rest of a longer one.
-fn put_escaped(out: &mut Vec<u8>, bytes: &[u8]) {
-    if !bytes.contains(&0) {
-        out.extend_from_slice(bytes);
-    } else {
-        for byte in bytes {
-            out.push(*byte);
-            if *byte == 0 {
-                out.push(0xFF);
-            }
-        }
-    }
-    out.extend_from_slice(&NAME_END);
-}
-
-/// Reads what [`KeyBuffer::name`] wrote; returns the name and what follows.
-pub(crate) fn take_name(bytes: &[u8]) -> Option<(Vec<u8>, &[u8])> {
-    let mut name = Vec::new();
-    let mut at = 0;
-    loop {
-        match (*bytes.get(at)?, bytes.get(at + 1)) {
-            (0, Some(0xFF)) => {
-                name.push(0);
-                at += 2;
-            }
-            (0, Some(0x01)) => return Some((name, &bytes[at + 2..])),
-            (0, _) => return None,
-            (byte, _) => {
-                name.push(byte);
-                at += 1;
-            }
-        }
-    }
-}
-
-/// Appends `value` so that the order of the bytes is the order of the values.
-pub(crate) fn put_element(out: &mut Vec<u8>, value: &Value) {
-    match value {
-        Value::Null => out.push(tag::NULL),
-        Value::Bool(false) => out.push(tag::FALSE),
-        Value::Bool(true) => out.push(tag::TRUE),
-        Value::Int(n) => put_number(out, int_parts(*n)),
-        Value::Float(x) => put_number(out, (if *x == 0.0 { 0.0 } else { *x }, 0)),
-        Value::Text(text) => put_text(out, text),
-        Value::Blob(bytes) => {
-            out.push(tag::BLOB);
-            put_escaped(out, bytes);
-        }
-        Value::Array(items) => {
-            out.push(tag::ARRAY);
-            for item in items {
-                put_element(out, item);
-            }
-            out.push(tag::END);
-        }
-        Value::Map(map) => {
-            out.push(tag::MAP);
-            for (name, item) in map {
-                put_text(out, name);
-                put_element(out, item);
-            }
-            out.push(tag::END);
-        }
-    }
-}
-
-/// Appends a text element.
-pub(crate) fn put_text(out: &mut Vec<u8>, text: &str) {
-    out.push(tag::TEXT);
-    put_escaped(out, text.as_bytes());
-}
-
-/// Appends an integer element.
-pub(crate) fn put_int(out: &mut Vec<u8>, n: i64) {
-    put_number(out, int_parts(n));
-}
-
-/// The largest float not above `n`, and how far `n` is above it: exact where a float alone is not.
-fn int_parts(n: i64) -> (f64, u16) {
-    let mut floor = n as f64;
-    // Rounding may have gone up; then the float below is the one.
-    if floor as i128 > i128::from(n) {
-        floor = floor.next_down();
-    }
-    // At most 1023 lies between neighbouring floats below 2^63.
-    (floor, (i128::from(n) - floor as i128) as u16)
-}
-
-fn put_number(out: &mut Vec<u8>, (floor, above): (f64, u16)) {
-    let bits = floor.to_bits();
-    let ordered = if bits >> 63 == 1 { !bits } else { bits ^ (1 << 63) };
-    out.push(tag::NUMBER);
-    out.extend_from_slice(&ordered.to_be_bytes());
-    out.extend_from_slice(&above.to_be_bytes());
-}
-
-/// Reads one element; returns it and what follows. Floats that are whole numbers within `i64` come back as integers.
-pub(crate) fn take_element(bytes: &[u8]) -> Option<(Value, &[u8])> {
-    take_nested(bytes, MAX_DEPTH)
-}
-
-fn take_nested(bytes: &[u8], depth: usize) -> Option<(Value, &[u8])> {
-    let depth = depth.checked_sub(1)?;
-    let (first, rest) = bytes.split_first()?;
-    match *first {
-        tag::NULL => Some((Value::Null, rest)),
-        tag::FALSE => Some((Value::Bool(false), rest)),
-        tag::TRUE => Some((Value::Bool(true), rest)),
-        tag::NUMBER => {
-            let (ordered, rest) = rest.split_first_chunk::<8>()?;
-            let (above, rest) = rest.split_first_chunk::<2>()?;
-            let ordered = u64::from_be_bytes(*ordered);
-            let bits = if ordered >> 63 == 1 { ordered ^ (1 << 63) } else { !ordered };
-            let floor = Some(f64::from_bits(bits)).filter(|floor| floor.is_finite())?;
-            let whole = (floor as i128).saturating_add(i128::from(u16::from_be_bytes(*above)));
-            let value = match i64::try_from(whole) {
-                Ok(n) if floor.fract() == 0.0 => Value::Int(n),
-                _ => Value::Float(floor),
-            };
-            Some((value, rest))
-        }
-        tag::TEXT => {
-            let (text, rest) = take_name(rest)?;
-            Some((Value::Text(String::from_utf8(text).ok()?), rest))
-        }
-        tag::BLOB => {
-            let (bytes, rest) = take_name(rest)?;
-            Some((Value::Blob(bytes), rest))
-        }
-        tag::ARRAY => {
-            let mut items = Vec::new();
-            let mut rest = rest;
-            while *rest.first()? != tag::END {
-                let (item, after) = take_nested(rest, depth)?;
-                items.push(item);
-                rest = after;
-            }
-            Some((Value::Array(items), &rest[1..]))
-        }
-        tag::MAP => {
-            let mut map = crate::value::Map::new();
-            let mut rest = rest;
-            while *rest.first()? != tag::END {
-                let (name, after) = take_nested(rest, depth)?;
-                let (item, after) = take_nested(after, depth)?;
-                map.insert(name.as_str()?.to_owned(), item);
-                rest = after;
-            }
-            Some((Value::Map(map), &rest[1..]))
-        }
-        _ => None,
-    }
-}
-
 /// The text form of a key, for tools and messages: `bucket login ["a@x.com"]`, `document users "u1"`.
 pub(crate) fn describe(key: &[u8]) -> String {
     fn try_describe(key: &[u8]) -> Option<String> {
@@ -313,91 +140,12 @@ pub(crate) fn describe(key: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use proptest::prelude::*;
-
-    fn element(value: &Value) -> Vec<u8> {
-        let mut out = Vec::new();
-        put_element(&mut out, value);
-        out
-    }
-
-    fn scalar() -> impl Strategy<Value = Value> {
-        prop_oneof![
-            Just(Value::Null),
-            any::<bool>().prop_map(Value::Bool),
-            any::<i64>().prop_map(Value::Int),
-            prop_oneof![Just(i64::MAX), Just(i64::MIN), (1i64 << 53)..(1 << 54)].prop_map(Value::Int),
-            any::<f64>().prop_filter("finite", |x| x.is_finite()).prop_map(Value::Float),
-            "[a-c\0]{0,4}".prop_map(Value::Text),
-        ]
-    }
-
-    /// Exact comparison of an integer with a float, through integers wide enough for both.
-    fn exact(n: i64, x: f64) -> std::cmp::Ordering {
-        if x >= 9.3e18 {
-            std::cmp::Ordering::Less
-        } else if x <= -9.3e18 {
-            std::cmp::Ordering::Greater
-        } else {
-            let whole = x.floor() as i128;
-            i128::from(n).cmp(&whole).then(if x.fract() == 0.0 {
-                std::cmp::Ordering::Equal
-            } else {
-                std::cmp::Ordering::Less
-            })
-        }
-    }
-
-    fn compare(a: &Value, b: &Value) -> Option<std::cmp::Ordering> {
-        Some(match (a, b) {
-            (Value::Int(a), Value::Int(b)) => a.cmp(b),
-            (Value::Float(a), Value::Float(b)) => a.partial_cmp(b)?,
-            (Value::Int(a), Value::Float(b)) => exact(*a, *b),
-            (Value::Float(a), Value::Int(b)) => exact(*b, *a).reverse(),
-            (Value::Text(a), Value::Text(b)) => a.as_bytes().cmp(b.as_bytes()),
-            (Value::Bool(a), Value::Bool(b)) => a.cmp(b),
-            _ => return None,
-        })
-    }
-
-    proptest! {
-        #[test]
-        fn bytes_order_as_values_do(a in scalar(), b in scalar()) {
-            if let Some(order) = compare(&a, &b) {
-                prop_assert_eq!(element(&a).cmp(&element(&b)), order, "{:?} {:?}", a, b);
-            }
-        }
-
-        #[test]
-        fn elements_round_trip(items in proptest::collection::vec(scalar(), 0..4)) {
-            let value = Value::Array(items);
-            let bytes = element(&value);
-            let (back, rest) = take_element(&bytes).unwrap();
-            prop_assert!(rest.is_empty());
-            prop_assert_eq!(element(&back), bytes);
-        }
-
-        #[test]
-        fn names_round_trip(name in "[a\0]{0,6}", tail in "[\u{1}-z]{0,3}") {
-            let bytes = KeyBuffer::new(space::META).name(&name).raw(tail.as_bytes()).into_vec();
-            let (back, rest) = take_name(&bytes[1..]).unwrap();
-            prop_assert_eq!(back, name.into_bytes());
-            prop_assert_eq!(rest, tail.as_bytes());
-        }
-    }
 
     #[test]
     fn no_name_is_the_beginning_of_another() {
         let range = crate::store::Range::prefix(KeyBuffer::new(space::META).name("a").as_slice());
         assert!(!range.contains(KeyBuffer::new(space::META).name("a\0b").as_slice()));
         assert!(range.contains(KeyBuffer::new(space::META).name("a").raw(b"\xFFb").as_slice()));
-    }
-
-    #[test]
-    fn damaged_elements_are_none() {
-        assert_eq!(take_element(&[tag::ARRAY; 100_000]), None);
-        let huge = [&[tag::NUMBER][..], &[0xFF; 10]].concat();
-        assert_eq!(take_element(&huge), None, "no number is not a number");
     }
 
     #[test]
