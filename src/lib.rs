@@ -78,7 +78,9 @@ mod time;
 mod transaction;
 mod value;
 
-pub use engine::{BucketInfo, CallOptions, Durability, Engine, EngineBuilder, Session, SweepSummary, Transaction};
+pub use engine::{
+    BucketInfo, CallOptions, Durability, Engine, EngineBuilder, Session, Stats, SweepSummary, Transaction,
+};
 pub use error::{Diagnostic, Error, Frame, Position, ScriptError, Severity};
 pub use limit::Violation as LimitViolation;
 pub use limit::{
@@ -88,7 +90,7 @@ pub use limit::{
 pub use outcome::{Outcome, Refusal, RefusalKind};
 pub use release::{Release, ReleaseFile};
 pub use script::{Arguments, Budget, Level, LogLine, Parameter, ParameterKind, Procedure};
-pub use store::{Batch, Bytes, Direction, MemoryStore, Pair, Range, Store, StoreError};
+pub use store::{Batch, Bytes, Direction, MemoryStore, Pair, Range, Store, StoreError, Write};
 // For the command line alone: only `time` reads a clock.
 #[doc(hidden)]
 pub use time::Stopwatch;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use parking_lot::RwLock;
 
 use crate::element;
-use crate::store::key::{self, KeyBuffer, space};
+use crate::store::key::{KeyBuffer, space};
 use crate::store::{Bytes, Direction, Range};
 use crate::transaction::Transaction;
 use crate::transaction::row::Row;

@@ -5,7 +5,6 @@
 
 use std::cmp::Ordering;
 
-use crate::element;
 use crate::value::Value;
 
 static NULL: Value = Value::Null;
@@ -82,7 +81,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::store::key;
+    use crate::element;
 
     pub(crate) fn any_value() -> impl Strategy<Value = Value> {
         let leaf = prop_oneof![

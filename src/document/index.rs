@@ -2,7 +2,7 @@
 
 use crate::element;
 use crate::store::Direction;
-use crate::store::key::{self, KeyBuffer, space};
+use crate::store::key::{KeyBuffer, space};
 use crate::transaction::Transaction;
 use crate::value::{Map, Value};
 

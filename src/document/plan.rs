@@ -9,7 +9,7 @@ use std::fmt;
 use std::ops::Bound as End;
 
 use crate::element;
-use crate::store::key::{self, KeyBuffer, space};
+use crate::store::key::{KeyBuffer, space};
 use crate::store::{Bytes, Direction, Range};
 use crate::value::Value;
 
@@ -58,15 +58,6 @@ impl Plan<'_> {
             Access::Ids(_) | Access::Documents(_, true) => Some("_id"),
             Access::Documents(_, false) => None,
             Access::Entries { index, .. } => Some(&index.name),
-        }
-    }
-
-    /// Whether nothing narrows what is read.
-    pub(crate) fn reads_all(&self) -> bool {
-        match &self.access {
-            Access::Ids(_) => false,
-            Access::Documents(_, narrowed) => !narrowed,
-            Access::Entries { equal, narrowed, .. } => equal.is_empty() && !narrowed,
         }
     }
 

@@ -144,8 +144,12 @@ impl Engine {
         for declared in program.collections() {
             let spec = &declared.spec;
             let collection = &spec.name;
-            let undeclared = self.write_rows(true, |tx| catalogue::declare(tx, spec))?;
-            for work in undeclared {
+            // What an earlier process began and did not finish goes on too.
+            let pending = self.write_rows(true, |tx| {
+                catalogue::declare(tx, spec)?;
+                catalogue::pending(tx, collection)
+            })?;
+            for work in pending {
                 let mut refused: Option<Diagnostic> = None;
                 loop {
                     let step =

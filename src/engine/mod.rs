@@ -35,7 +35,7 @@ pub(crate) use load::Loaded;
 pub use options::{CallOptions, Durability};
 pub use session::Session;
 pub use sweeper::SweepSummary;
-pub use tools::BucketInfo;
+pub use tools::{BucketInfo, Stats};
 pub use transaction::Transaction;
 
 /// A place to run procedures: shared, long-lived, cheap to clone, and used from any number of threads.

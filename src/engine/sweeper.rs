@@ -10,7 +10,7 @@ use crate::document::error::DocumentError;
 use crate::document::expire;
 use crate::store::key::{self, space};
 use crate::store::{Direction, Range, StoreError};
-use crate::transaction::{Fault, Transaction};
+use crate::transaction::Transaction;
 
 /// Rows of one step: few enough that no caller waits for it.
 pub(super) const STEP_ROWS: usize = 64;
@@ -61,9 +61,4 @@ pub(super) fn step(
         }
     }
     Ok(entries.len() == rows)
-}
-
-/// Whether a fault means only that the step should be tried again.
-pub(super) fn clashed(error: &DocumentError) -> bool {
-    matches!(error, DocumentError::Fault(Fault::Clash))
 }

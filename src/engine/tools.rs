@@ -1,6 +1,7 @@
 //! What tools ask of an engine: what is loaded, what is stored, and its upkeep.
 
 use crate::bucket;
+use crate::document::build::{self, Progress};
 use crate::document::catalogue;
 use crate::error::{Diagnostic, Error};
 use crate::limit::{Decision, Key, Limit};
@@ -20,6 +21,18 @@ pub struct BucketInfo {
     pub decision: Decision,
     /// Until when every take is refused, when it is blocked.
     pub blocked_until: Option<Timestamp>,
+}
+
+/// Counts of an engine since it was opened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
+#[non_exhaustive]
+pub struct Stats {
+    /// Transactions that wrote something.
+    pub commits: u64,
+    /// Groups of commits that were made to last together.
+    pub flushes: u64,
+    /// Memory of what is committed and not yet given to the store, in bytes.
+    pub overlay_bytes: u64,
 }
 
 impl Engine {
@@ -124,6 +137,27 @@ impl Engine {
             if !more {
                 return Ok(total);
             }
+        }
+    }
+
+    /// Removes an index that no loaded file declares any more; until then it is kept up to date and serves.
+    ///
+    /// Errors: [`Error::Data`] with code `not_found`, naming the indexes there are.
+    pub fn drop_index(&self, collection: &str, index: &str) -> Result<(), Error> {
+        let (work, _) = self.repeat(false, |tx| catalogue::drop_index(tx, collection, index))?;
+        while self.repeat(false, |tx| build::build_step(tx, collection, &work, build::MOST_ROWS))?.0
+            != Progress::Dropped
+        {}
+        Ok(())
+    }
+
+    /// Counts of this engine since it was opened.
+    pub fn stats(&self) -> Stats {
+        let database = &self.inner.database;
+        Stats {
+            commits: database.commits(),
+            flushes: database.flushes(),
+            overlay_bytes: u64::try_from(database.overlay_bytes()).unwrap_or(u64::MAX),
         }
     }
 

@@ -121,6 +121,11 @@ impl Transaction<'_> {
         self.on_bucket(limit, key, cost, bucket::peek)
     }
 
+    /// The answer a reservation would get, its delay too; nothing is written.
+    pub fn peek_reserve(&mut self, limit: &Limit, key: impl Into<Key>, cost: i64) -> Result<Decision, Error> {
+        self.on_bucket(limit, key, cost, bucket::peek_reserve)
+    }
+
     /// Spends now, even ahead of time within the limit's `max_reserved`: wait the decision's `delay` before the work.
     pub fn reserve(&mut self, limit: &Limit, key: impl Into<Key>, cost: i64) -> Result<Decision, Error> {
         self.on_bucket(limit, key, cost, bucket::reserve)

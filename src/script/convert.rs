@@ -1,6 +1,6 @@
 //! Conversion between the interpreter's values and ours: exhaustive, and refusing what has no equal.
 
-use rhai::{Array, Dynamic, FnPtr, ImmutableString};
+use rhai::{Dynamic, FnPtr, ImmutableString};
 
 use crate::value::{MAX_DEPTH, Map, Value};
 
@@ -37,11 +37,6 @@ pub(super) fn from_dynamic(value: &Dynamic) -> Result<Value, String> {
 /// A script's map as ours.
 pub(super) fn from_map(map: &rhai::Map) -> Result<Map, String> {
     map.iter().map(|(name, item)| Ok((name.to_string(), convert(item, MAX_DEPTH - 1)?))).collect()
-}
-
-/// A script's array as ours.
-pub(super) fn from_array(items: &Array) -> Result<Vec<Value>, String> {
-    items.iter().map(|item| convert(item, MAX_DEPTH - 1)).collect()
 }
 
 fn convert(value: &Dynamic, depth: usize) -> Result<Value, String> {

@@ -25,6 +25,7 @@ pub(crate) enum Ending {
 
 impl Ending {
     /// `returned`, `denied`, `aborted` or `failed`.
+    #[cfg(test)]
     pub(crate) fn status(&self) -> &'static str {
         match self {
             Ending::Returned(_) => "returned",

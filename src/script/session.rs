@@ -6,7 +6,6 @@ use std::sync::Arc;
 use rhai::{Dynamic, LexError, ParseErrorType, Scope};
 
 use crate::error::{Diagnostic, Error, Severity};
-use crate::value::Value;
 
 use super::call::{Call, Current, Entered};
 use super::check::{self, Names, Places};
@@ -53,8 +52,9 @@ impl Session {
     }
 
     /// The value of a variable, when there is one and it is data.
-    pub(crate) fn variable(&self, name: &str) -> Option<Value> {
-        self.scope.get(name).and_then(|value| convert::from_dynamic(value).ok())
+    #[cfg(test)]
+    pub(crate) fn variable(&self, name: &str) -> Option<crate::value::Value> {
+        self.scope.get(name).and_then(|value| super::convert::from_dynamic(value).ok())
     }
 }
 

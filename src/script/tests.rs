@@ -13,7 +13,6 @@ use super::*;
 mod attacks;
 mod language;
 mod loading;
-mod speed;
 
 /// The instant of every test call: 2026-01-01T00:00:00Z.
 const NOW: Timestamp = Timestamp::from_millis(1_767_225_600_000);

@@ -381,7 +381,10 @@ impl Store for DiskStore {
         let exchanged = match &copied {
             Ok(()) => self.shared.exchange_tree(&fresh),
             // What there is of the copy is of no use; if it stays, the next one removes it.
-            Err(_) => Ok(drop(fs::remove_dir_all(&fresh))),
+            Err(_) => {
+                drop(fs::remove_dir_all(&fresh));
+                Ok(())
+            }
         };
         let mut work = self.shared.work.lock();
         work.running = false;

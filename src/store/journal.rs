@@ -10,10 +10,10 @@
 //! checksum is damage, and is said to be.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{Read, Seek, SeekFrom, Write};
+use std::io::{Read, Seek, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
 
-use super::{Batch, Bytes, StoreError};
+use super::{Batch, StoreError, Write};
 
 const MAGIC: &[u8; 8] = b"TOLLGATE";
 const VERSION: u32 = 1;
@@ -283,7 +283,7 @@ impl Groups<'_> {
     }
 }
 
-fn take_row(rows: &[u8]) -> Option<((Bytes, Option<Bytes>), &[u8])> {
+fn take_row(rows: &[u8]) -> Option<(Write, &[u8])> {
     let (key_length, value_length) = (read_u32(rows, 0)?, read_u32(rows, 4)?);
     let (key, rest) = rows.get(8..)?.split_at_checked(key_length as usize)?;
     if value_length == DELETED {

@@ -28,8 +28,11 @@ pub type Bytes = Arc<[u8]>;
 /// One row of a scan: key, then value.
 pub type Pair = (Bytes, Bytes);
 
-/// Writes that are applied together or not at all: a value puts the key, `None` deletes it.
-pub type Batch = Vec<(Bytes, Option<Bytes>)>;
+/// One write: a value puts the key, `None` deletes it.
+pub type Write = (Bytes, Option<Bytes>);
+
+/// Writes that are applied together or not at all.
+pub type Batch = Vec<Write>;
 
 /// The keys of a scan: from `low` to `high`, each inclusive, exclusive or open.
 #[derive(Clone, Debug, PartialEq, Eq)]

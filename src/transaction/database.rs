@@ -153,6 +153,7 @@ impl Database {
     }
 
     /// The failure that ended all writing, if there was one.
+    #[cfg(test)]
     pub(crate) fn check(&self) -> Result<(), StoreError> {
         self.shared.flushes.check()
     }

@@ -23,7 +23,6 @@ pub(crate) struct Savepoint(usize);
 
 /// A commit that is published: visible to all, on disk or soon.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[must_use]
 pub(crate) struct Committed {
     /// The commit to wait for; none when nothing was written.
     pub(crate) number: Option<u64>,
@@ -92,16 +91,6 @@ impl Transaction {
     /// Says that the caller should hear of the commit only when it is on disk.
     pub(crate) fn require_durable(&mut self) {
         self.durable = true;
-    }
-
-    /// Whether anything was written.
-    pub(crate) fn has_written(&self) -> bool {
-        !self.writes.is_empty()
-    }
-
-    /// What was written so far, in key order: a value, or a deletion.
-    pub(crate) fn written(&self) -> impl Iterator<Item = (&Bytes, Option<&Bytes>)> {
-        self.writes.iter().map(|(key, value)| (key, value.as_ref()))
     }
 
     /// The value at `key`, own writes included.
