@@ -61,7 +61,7 @@ fn kill_one(path: &Path, round: u64, first: u64, acknowledged: &mut Vec<u64>) ->
     }
     if most == 0 {
         // Any moment from the start of the process on: this many turns of a loop are as good as any.
-        for _ in 0..roll(round, 300) * 20_000 {
+        for _ in 0..roll(round, 300) * 60_000 {
             std::hint::black_box(round);
         }
     }

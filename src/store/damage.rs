@@ -121,3 +121,43 @@ fn a_tree_that_is_gone_is_not_taken_for_a_new_one() {
     let error = DiskStore::open(&path).err().unwrap().to_string();
     assert!(error.contains("lacks what was written before group"), "{error}");
 }
+
+/// sled 0.34.7 waits for ever when it is closed after a write that failed.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_tree_on_a_full_disk_can_be_left_and_opened_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let mount = |options: &str| {
+        let mut command = std::process::Command::new("mount");
+        let done = command.args(["-t", "tmpfs", "-o", options, "none"]).arg(folder.path()).output();
+        done.is_ok_and(|output| output.status.success())
+    };
+    if !mount("size=4m") {
+        println!("skipped: no small file system could be mounted; this needs root");
+        return;
+    }
+    let path = folder.path().join("tree");
+    let tree = super::sled::SledStore::open(&path).unwrap();
+    let mut written = 0u32;
+    let full = loop {
+        let batch = vec![(written.to_be_bytes().as_slice().into(), Some(vec![1; 60_000].into()))];
+        match tree.apply(&batch).and_then(|()| tree.flush()) {
+            Ok(()) => written += 1,
+            Err(error) => break error,
+        }
+    };
+    drop(tree);
+    let grown = mount("remount,size=64m");
+    let again = super::sled::SledStore::open(&path).and_then(|tree| {
+        let mut rows = Vec::new();
+        tree.scan(
+            &Range { low: Bound::Unbounded, high: Bound::Unbounded },
+            Direction::Ascending,
+            usize::MAX,
+            &mut rows,
+        )?;
+        Ok(rows.len())
+    });
+    let _ = std::process::Command::new("umount").arg("-l").arg(folder.path()).status();
+    assert!(grown && again.clone().is_ok_and(|rows| rows >= written as usize), "{full}; {again:?} of {written}");
+}

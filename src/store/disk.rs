@@ -80,6 +80,8 @@ impl DiskStore {
         make_private_folder(path).map_err(fail)?;
         let lock = hold(path)?;
         finish_rebuild(path)?;
+        // A crash may have left it; that there is none is as well.
+        let _ = fs::remove_file(path.join("room"));
         let journal_path = path.join("journal");
         make_private_folder(&journal_path).map_err(fail)?;
         let settled = Overlay::default();
@@ -155,6 +157,21 @@ fn hold(path: &Path) -> Result<File, StoreError> {
     Ok(lock)
 }
 
+/// Fails when the disk has no room for the tree to take in `bytes` of rows.
+///
+/// sled does not survive a write that fails: it reads no more and cannot be closed. So the room is asked for first,
+/// by a file that is removed before it reaches the disk. sled rewrites whole pages: three times the rows are asked for.
+fn require_room(path: &Path, bytes: u64) -> Result<(), StoreError> {
+    let ballast = path.join("room");
+    let zeros = vec![0u8; 1 << 20];
+    let written = File::create(&ballast).and_then(|mut file| {
+        let mebibytes = bytes.saturating_mul(3).div_ceil(1 << 20).saturating_add(8);
+        (0..mebibytes).try_for_each(|_| file.write_all(&zeros))
+    });
+    let removed = fs::remove_file(&ballast);
+    written.and(removed).map_err(|cause| StoreError::io(format!("making room in {}", path.display()), cause))
+}
+
 fn make_private_folder(path: &Path) -> std::io::Result<()> {
     if path.is_dir() {
         return Ok(());
@@ -212,6 +229,7 @@ impl Shared {
         let mut rows = moving.to_batch();
         // Neighbours share a page of the tree.
         rows.sort_unstable();
+        require_room(&self.path, moving.bytes() as u64)?;
         tree.apply(&rows)?;
         tree.mark(next - 1)?;
         tree.flush()?;
@@ -246,6 +264,7 @@ impl Shared {
             fs::remove_dir_all(fresh).map_err(fail)?;
         }
         let old = self.layers.load().tree.clone();
+        require_room(&self.path, old.size_on_disk()? / 2)?;
         let new = SledStore::open(fresh)?;
         let mut range = Range { low: std::ops::Bound::Unbounded, high: std::ops::Bound::Unbounded };
         loop {

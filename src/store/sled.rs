@@ -10,6 +10,9 @@ use std::fs::{self, File};
 use std::ops::Bound;
 use std::panic::AssertUnwindSafe;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use parking_lot::Mutex;
 
 use super::{Batch, Direction, Pair, Range, Store, StoreError};
 
@@ -26,27 +29,63 @@ const CACHE_BYTES: u64 = 16 << 20;
 pub(super) struct SledStore {
     path: PathBuf,
     db: sled::Db,
+    /// Whether sled ever said no.
+    failed: AtomicBool,
+}
+
+/// Trees that were left open, see [`SledStore`]'s `drop`.
+static LEFT_OPEN: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
+
+impl Drop for SledStore {
+    /// After a failed write, closing sled waits for a thread that is gone. Such a tree is left open; what was
+    /// acknowledged is in the journal, and opening again works on a copy of the file that sled still holds.
+    fn drop(&mut self) {
+        if self.failed.load(Ordering::Relaxed) {
+            std::mem::forget(self.db.clone());
+            LEFT_OPEN.lock().push(self.path.clone());
+        }
+    }
+}
+
+/// Gives a tree that this process left open a file of its own, since sled has locked the old one.
+fn part_from_left_open(path: &Path) -> Result<(), StoreError> {
+    if !LEFT_OPEN.lock().iter().any(|left| left == path) {
+        return Ok(());
+    }
+    let (file, copy) = (path.join("db"), path.join("db.copy"));
+    let copied =
+        fs::copy(&file, &copy).and_then(|_| File::open(&copy)?.sync_all()).and_then(|()| fs::rename(&copy, &file));
+    copied.map_err(|cause| StoreError::io(format!("opening {} again", path.display()), cause))
 }
 
 impl SledStore {
     /// Opens the tree in the folder `path`, or makes one.
     pub(super) fn open(path: &Path) -> Result<SledStore, StoreError> {
         remove_unfinished_snapshots(path)?;
+        part_from_left_open(path)?;
         let config = sled::Config::new().path(path).cache_capacity(CACHE_BYTES).flush_every_ms(None);
         let db = contained("opening", path, || config.open())?;
-        Ok(SledStore { path: path.to_owned(), db })
+        Ok(SledStore { path: path.to_owned(), db, failed: AtomicBool::new(false) })
+    }
+
+    fn work<T>(&self, doing: &str, work: impl FnOnce() -> sled::Result<T>) -> Result<T, StoreError> {
+        let result = contained(doing, &self.path, work);
+        if result.is_err() {
+            self.failed.store(true, Ordering::Relaxed);
+        }
+        result
     }
 
     /// Writes down that the tree holds every group of the journal up to `group`.
     pub(super) fn mark(&self, group: u64) -> Result<(), StoreError> {
-        contained("writing to", &self.path, || self.db.insert(MARK_KEY, &group.to_be_bytes()).map(drop))
+        self.work("writing to", || self.db.insert(MARK_KEY, &group.to_be_bytes()).map(drop))
     }
 
     /// The last group of the journal that the tree is known to hold, 0 in a new one.
     ///
     /// sled takes a file that lost its end for one that was written less far; this tells the two apart.
     pub(super) fn marked(&self) -> Result<u64, StoreError> {
-        let mark = contained("reading", &self.path, || self.db.get(MARK_KEY))?;
+        let mark = self.work("reading", || self.db.get(MARK_KEY))?;
         Ok(mark.and_then(|mark| mark[..].try_into().ok()).map_or(0, u64::from_be_bytes))
     }
 }
@@ -81,7 +120,7 @@ fn remove_unfinished_snapshots(path: &Path) -> Result<(), StoreError> {
 
 impl Store for SledStore {
     fn get(&self, key: &[u8]) -> Result<Option<super::Bytes>, StoreError> {
-        let value = contained("reading", &self.path, || self.db.get(key))?;
+        let value = self.work("reading", || self.db.get(key))?;
         Ok(value.map(|value| value.as_ref().into()))
     }
 
@@ -91,7 +130,7 @@ impl Store for SledStore {
         }
         let bounds: (Bound<&[u8]>, Bound<&[u8]>) =
             (range.low.as_ref().map(|key| &key[..]), range.high.as_ref().map(|key| &key[..]));
-        contained("reading", &self.path, || {
+        self.work("reading", || {
             let mut pairs = self.db.range::<&[u8], _>(bounds);
             let mut left = limit;
             while left > 0 {
@@ -119,14 +158,14 @@ impl Store for SledStore {
                     None => rows.remove(&key[..]),
                 }
             }
-            contained("writing to", &self.path, || self.db.apply_batch(rows))?;
-            contained("flushing", &self.path, || self.db.flush())?;
+            self.work("writing to", || self.db.apply_batch(rows))?;
+            self.work("flushing", || self.db.flush())?;
         }
         Ok(())
     }
 
     fn flush(&self) -> Result<(), StoreError> {
-        contained("flushing", &self.path, || self.db.flush())?;
+        self.work("flushing", || self.db.flush())?;
         sync_folder(&self.path)
     }
 

@@ -10,8 +10,8 @@ use tollgate::{Engine, Error, Outcome, Value};
 /// Each call spends of three durable and two buffered limits, inserts a document and counts it.
 pub const PROCEDURES: &str = r#"
 const A = fixed_window("a", 1000000000, "3650d").durable();
-const B = token_bucket("b", 1000000000, "3650d").durable();
-const C = sliding_window("c", 1000000000, "3650d").durable();
+const B = fixed_window("b", 1000000000, "3650d").durable();
+const C = fixed_window("c", 1000000000, "3650d").durable();
 const D = fixed_window("d", 1000000000, "3650d");
 const E = fixed_window("e", 1000000000, "3650d");
 
