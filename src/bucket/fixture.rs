@@ -14,6 +14,8 @@ pub(super) struct Desk {
     pub(super) store: Arc<dyn Store>,
     /// What the clock shows, in ms.
     pub(super) now: i64,
+    /// The leases given out so far.
+    pub(super) leases: Vec<i64>,
 }
 
 /// A token bucket of `rate` per `period_ms`.
@@ -27,7 +29,7 @@ pub(super) fn fw(name: &str, rate: i64, period_ms: i64) -> Limit {
 }
 
 /// Any kind of `rate` per `period_ms`; a calendar quota by the hour.
-pub(super) fn limit(kind: Kind, name: &str, rate: i64, period_ms: i64) -> Limit {
+pub(super) fn of(kind: Kind, name: &str, rate: i64, period_ms: i64) -> Limit {
     match kind {
         Kind::CalendarQuota => Limit::calendar_quota(name, rate, CalendarUnit::Hour, "UTC").unwrap(),
         kind => Limit::of_ms(kind, name, rate, period_ms).unwrap(),
@@ -44,7 +46,7 @@ pub(super) fn demand(limit: &Limit, key: &str, tokens: i64) -> Demand {
 
 impl Desk {
     pub(super) fn new() -> Desk {
-        Desk { store: Arc::new(MemoryStore::new()), now: 0 }
+        Desk { store: Arc::new(MemoryStore::new()), now: 0, leases: Vec::new() }
     }
 
     pub(super) fn at(&mut self, ms: i64) -> &mut Desk {

@@ -1,7 +1,10 @@
 //! A slow exact model of a bucket, to compare with: fractions of tokens, windows walked one by one, waits found by
 //! trying instants. It shares no arithmetic with the limits; what it has in common with them is `limits.md`.
 
-use crate::limit::{Kind, Limit, Start};
+use jiff::ToSpan;
+use jiff::civil::Weekday;
+
+use crate::limit::{CalendarUnit, Kind, Limit, Start};
 
 /// A fraction of tokens, `n / d` with `d` from 1 up.
 #[derive(Clone, Copy, Debug)]
@@ -21,6 +24,10 @@ impl Ratio {
         if num <= 0 { Ratio(0, 1) } else { Ratio(num / a, den / a) }
     }
 
+    fn is_zero(self) -> bool {
+        self.0 == 0
+    }
+
     fn ceil(self) -> i64 {
         i64::try_from((self.0 + self.1 - 1) / self.1).unwrap()
     }
@@ -32,6 +39,9 @@ pub(super) struct Model {
     pub(super) limit: Limit,
     at: i64,
     spent: Ratio,
+    /// Takes by their instant, or leases by their end: instant, tokens, lease.
+    entries: Vec<(i64, i64, i64)>,
+    last_lease: i64,
     window: Option<i64>,
     last: Option<i64>,
     block: Option<i64>,
@@ -46,6 +56,8 @@ impl Model {
             limit,
             at: 0,
             spent: Ratio(0, 1),
+            entries: Vec::new(),
+            last_lease: 0,
             window: None,
             last: None,
             block: None,
@@ -66,11 +78,19 @@ impl Model {
             seen.at += by;
             seen.gone += by;
             seen.reanchored = true;
+            seen.entries.iter_mut().for_each(|entry| entry.0 += by);
             for instant in [&mut seen.window, &mut seen.last, &mut seen.block].into_iter().flatten() {
                 *instant += by;
             }
         }
         let period = limit.period_ms();
+        if limit.kind() == Kind::SlidingCounter {
+            let moved = seen.reanchored && (seen.at - self.at) % period != 0;
+            if moved || period != self.limit.period_ms() {
+                seen.entries = vec![(seen.at, self.left().ceil(), 0)];
+                seen.entries.retain(|entry| entry.1 > 0);
+            }
+        }
         if limit.kind() == Kind::TokenBucket && self.limit.period_ms() != period {
             // Counted in the new period's units, rounded up.
             let units = Ratio(seen.spent.0 * i128::from(period), seen.spent.1).ceil();
@@ -87,9 +107,43 @@ impl Model {
                 seen.spent = seen.spent.plus(-i128::from(limit.rate()) * i128::from(target - seen.at), period.into());
                 seen.at = target;
             }
-            _ => seen.walk(target),
+            Kind::FixedWindow => seen.walk(target),
+            Kind::CalendarQuota => {
+                while !seen.spent.is_zero() && next_edge(limit, seen.at) <= target {
+                    seen.at = next_edge(limit, seen.at);
+                    seen.spent = seen.spent.plus(-i128::from(limit.rate()), 1);
+                }
+                seen.at = target;
+            }
+            _ => {
+                seen.at = target;
+                seen.entries.retain(|entry| match limit.kind() {
+                    Kind::SlidingWindow => entry.0 + period > target,
+                    Kind::SlidingCounter => entry.0.div_euclid(period) + 1 >= target.div_euclid(period),
+                    _ => entry.0 > target,
+                });
+            }
         }
         seen
+    }
+
+    /// Tokens spent and left.
+    fn left(&self) -> Ratio {
+        let period = self.limit.period_ms();
+        let all = |entries: &mut dyn Iterator<Item = &(i64, i64, i64)>| entries.map(|entry| i128::from(entry.1)).sum();
+        match self.limit.kind() {
+            Kind::SlidingWindow | Kind::Concurrency => Ratio(all(&mut self.entries.iter()), 1),
+            Kind::SlidingCounter => {
+                let window = self.at.div_euclid(period);
+                let of_window = |entry: &&(i64, i64, i64), n: i64| entry.0.div_euclid(period) == n;
+                let current: i128 = all(&mut self.entries.iter().filter(|entry| of_window(entry, window)));
+                let previous: i128 = all(&mut self.entries.iter().filter(|entry| of_window(entry, window - 1)));
+                let overlap = period - self.at.rem_euclid(period);
+                let faded = Ratio(0, 1).plus(previous * i128::from(overlap), period.into()).ceil();
+                Ratio(current + i128::from(faded), 1)
+            }
+            _ => self.spent,
+        }
     }
 
     /// Walks to `target` from window to window.
@@ -137,7 +191,8 @@ impl Model {
     /// Whether `cost` fits now, `ahead` tokens of the future counted in.
     fn fits(&self, cost: i64, ahead: i64) -> bool {
         let room = i128::from(self.limit.max_tokens()) + i128::from(ahead) - i128::from(cost);
-        room >= 0 && self.spent.0 <= room * self.spent.1 && self.cool() && self.free()
+        let left = self.left();
+        room >= 0 && left.0 <= room * left.1 && self.cool() && self.free()
     }
 
     /// The least wait after which `done` is true of the bucket when nobody touches it.
@@ -165,19 +220,90 @@ impl Model {
         }
         // Written down as seen, so that a clock put back does not move it again while waiting.
         let wait = self.wait(now, |bucket| bucket.fits(cost, ahead));
+        let block = self.limit.settings().block_for_ms;
+        if wait > 0 && block > 0 && self.free() {
+            // This refusal blocks, and what is written then lives on.
+            let written = Model { gone: i64::MAX, ..self.clone() };
+            return (false, written.wait(now, |bucket| bucket.fits(cost, ahead)).max(self.at - now + block));
+        }
         (wait == 0, wait)
+    }
+
+    /// Whether a refusal of `cost` blocks.
+    pub(super) fn blocks(&self, cost: i64, ahead: i64) -> bool {
+        let ever = i128::from(cost) <= i128::from(self.limit.max_tokens()) + i128::from(ahead);
+        ever && self.free() && !self.fits(cost, ahead) && self.limit.settings().block_for_ms > 0
+    }
+
+    /// Blocks, as a refusal does.
+    pub(super) fn block_after_refusal(&mut self, now: i64) {
+        self.block(Some(self.limit.settings().block_for_ms));
+        self.written(now);
     }
 
     pub(super) fn spend(&mut self, cost: i64, accepted: bool) {
         self.window = self.window_of(self.at).or(Some(self.at)).filter(|_| self.limit.kind() == Kind::FixedWindow);
-        self.spent = self.spent.plus(cost.into(), 1);
+        match self.limit.kind() {
+            Kind::SlidingWindow | Kind::SlidingCounter => {
+                self.entries.push((self.at, cost, 0));
+                self.join();
+            }
+            Kind::Concurrency if !accepted => {}
+            Kind::Concurrency => {
+                self.last_lease = (self.last_lease + 1).max(self.at * 1_024);
+                self.entries.push((self.at + self.limit.period_ms(), cost, self.last_lease));
+            }
+            _ => self.spent = self.spent.plus(cost.into(), 1),
+        }
         // A cooldown counts from takes accepted while it was declared.
         if accepted && self.limit.settings().min_interval_ms > 0 {
             self.last = Some(self.at);
         }
     }
 
+    /// Charges make no more entries than takes do: the oldest joins the next.
+    fn join(&mut self) {
+        let rate = usize::try_from(self.limit.rate()).unwrap();
+        if self.limit.kind() == Kind::SlidingWindow {
+            let mut joined: Vec<(i64, i64, i64)> = Vec::new();
+            for entry in &self.entries {
+                match joined.last_mut() {
+                    Some(last) if last.0 == entry.0 => last.1 += entry.1,
+                    _ => joined.push(*entry),
+                }
+            }
+            while joined.len() > rate {
+                let oldest = joined.remove(0);
+                joined[0].1 += oldest.1;
+            }
+            self.entries = joined;
+        }
+    }
+
+    /// Renews a lease or ends it; whether it was held.
+    pub(super) fn on_lease(&mut self, lease: i64, renew: bool) -> bool {
+        let held = self.entries.iter().any(|entry| entry.2 == lease);
+        let until = self.at + self.limit.period_ms();
+        self.entries.retain(|entry| renew || entry.2 != lease);
+        self.entries.iter_mut().filter(|entry| entry.2 == lease).for_each(|entry| entry.0 = until);
+        held
+    }
+
+    /// The lease given out last.
+    pub(super) fn last_lease(&self) -> Option<i64> {
+        (self.limit.kind() == Kind::Concurrency).then_some(self.last_lease)
+    }
+
     pub(super) fn give(&mut self, tokens: i64) {
+        if self.limit.kind() == Kind::Concurrency {
+            return;
+        }
+        for _ in 0..tokens {
+            if let Some(last) = self.entries.last_mut() {
+                last.1 -= 1;
+            }
+            self.entries.retain(|entry| entry.1 > 0);
+        }
         self.spent = self.spent.plus((-tokens).into(), 1);
         if self.spent.0 == 0 && self.origin().is_some() {
             self.window = None;
@@ -196,7 +322,8 @@ impl Model {
         let open = |bucket: &Model| bucket.limit.kind() == Kind::FixedWindow && bucket.origin().is_none();
         let over = |bucket: &Model| {
             let closed = !open(bucket) || bucket.window.is_none();
-            bucket.spent.0 == 0 && closed && bucket.cool() && bucket.free()
+            let outlived = bucket.limit.kind() != Kind::Concurrency || bucket.last_lease / 1_024 < bucket.at;
+            bucket.left().is_zero() && closed && outlived && bucket.cool() && bucket.free()
         };
         self.gone = if over(self) { i64::MIN } else { now + self.wait(now, over) };
     }
@@ -208,8 +335,20 @@ impl Model {
         self.gone = self.gone.min(gone);
     }
 
+    /// The bucket after it was reset; the leases given out are not forgotten as long as they could be told apart.
+    pub(super) fn reset(&self, limit: &Limit, now: i64) -> Model {
+        let mut seen = self.seen(limit, now);
+        if self.gone == i64::MIN {
+            return Model::new(limit.clone());
+        }
+        let last_lease = seen.last_lease;
+        seen = Model { last_lease, at: seen.at, ..Model::new(limit.clone()) };
+        seen.written(now);
+        seen
+    }
+
     pub(super) fn is_empty(&self) -> bool {
-        self.spent.0 == 0 && self.window.is_none()
+        self.left().is_zero() && self.window.is_none()
     }
 
     /// Forgets what has expired.
@@ -220,7 +359,7 @@ impl Model {
     }
 
     pub(super) fn used(&self) -> i64 {
-        self.spent.ceil()
+        self.left().ceil()
     }
 
     pub(super) fn remaining(&self) -> i64 {
@@ -229,11 +368,11 @@ impl Model {
 
     pub(super) fn delay(&self, now: i64) -> i64 {
         let most = self.limit.max_tokens();
-        self.wait(now, |bucket| bucket.spent.0 <= Ratio::whole(most).0 * bucket.spent.1)
+        self.wait(now, |bucket| bucket.left().0 <= Ratio::whole(most).0 * bucket.left().1)
     }
 
     pub(super) fn reset_at(&self, now: i64) -> i64 {
-        now + self.wait(now, |bucket| bucket.spent.0 == 0)
+        now + self.wait(now, |bucket| bucket.left().is_zero())
     }
 }
 
@@ -242,6 +381,24 @@ fn full_refill(limit: &Limit) -> i64 {
     let (rate, period, capacity) = (limit.rate(), limit.period_ms(), limit.max_tokens());
     match limit.kind() {
         Kind::FixedWindow => (1..).find(|windows| windows * rate >= capacity).unwrap_or(0) * period,
+        Kind::CalendarQuota => (1..).find(|periods| periods * rate >= capacity).unwrap_or(0) * period + 3_600_000,
+        Kind::SlidingWindow | Kind::Concurrency => period,
+        Kind::SlidingCounter => 2 * period,
         _ => (capacity * period + rate - 1) / rate,
     }
+}
+
+/// The first edge of the calendar after `instant`, by civil arithmetic.
+fn next_edge(limit: &Limit, instant: i64) -> i64 {
+    let calendar = limit.settings().calendar.as_ref().unwrap();
+    let zoned = jiff::Timestamp::from_millisecond(instant).unwrap().in_tz(calendar.zone()).unwrap();
+    let date = zoned.date();
+    let next = match calendar.unit() {
+        CalendarUnit::Hour => return (instant.div_euclid(3_600_000) + 1) * 3_600_000,
+        CalendarUnit::Day => date.tomorrow().unwrap(),
+        CalendarUnit::Week => date.nth_weekday(1, Weekday::Monday).unwrap(),
+        CalendarUnit::Month => date.first_of_month().checked_add(1.month()).unwrap(),
+        CalendarUnit::Year => date.first_of_year().checked_add(1.year()).unwrap(),
+    };
+    next.in_tz(calendar.zone()).unwrap().timestamp().as_millisecond()
 }

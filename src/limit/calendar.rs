@@ -114,11 +114,11 @@ impl Calendar {
         Ok(Calendar { unit, zone: Arc::new(Zone { name, rules }), mark })
     }
 
-    pub(super) fn unit(&self) -> CalendarUnit {
+    pub(crate) fn unit(&self) -> CalendarUnit {
         self.unit
     }
 
-    pub(super) fn zone(&self) -> &str {
+    pub(crate) fn zone(&self) -> &str {
         &self.zone.name
     }
 
@@ -138,12 +138,12 @@ impl Calendar {
     /// The number of the period that `instant` lies in.
     pub(super) fn index(&self, instant: i64) -> i64 {
         let mut index = self.shown(instant);
-        // Where clocks are put back over an edge, the hand shows the period before once more.
-        while self.edge(index.saturating_add(1)) <= instant && index < i64::MAX {
-            index += 1;
-        }
-        while self.edge(index) > instant && index > i64::MIN {
-            index -= 1;
+        // Where clocks are put back over an edge, the hand shows the period before once more. (Once is enough, and at
+        // the ends of all time, where edges cannot be told apart, looking on would not end.)
+        if self.edge(index.saturating_add(1)) <= instant {
+            index = index.saturating_add(1);
+        } else if self.edge(index) > instant {
+            index = index.saturating_sub(1);
         }
         index
     }

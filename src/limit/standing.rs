@@ -216,6 +216,10 @@ impl<'a> Standing<'a> {
 
     /// Gives back `tokens`, never beyond full.
     pub(crate) fn give(&mut self, tokens: i64) {
+        if self.limit.kind() == Kind::Concurrency {
+            // Slots are given back by the lease that holds them.
+            return;
+        }
         if let Some(spent) = self.spent.take() {
             self.spent = self.rule.give(spent, tokens);
             self.gone_at = None;
