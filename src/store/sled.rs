@@ -11,13 +11,19 @@ use std::ops::Bound;
 use std::panic::AssertUnwindSafe;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use parking_lot::Mutex;
+
+use crate::time::Deadline;
 
 use super::{Batch, Direction, Pair, Range, Store, StoreError};
 
 /// The most rows in one batch given to sled.
 const BATCH_ROWS: usize = 200;
+
+/// How long a tree that was just closed may take to let go of its file.
+const UNLOCK_PATIENCE: Duration = Duration::from_secs(10);
 
 /// Where the tree says how far it has followed the journal: below every key of the engine's.
 const MARK_KEY: &[u8] = b"\0journal";
@@ -64,7 +70,17 @@ impl SledStore {
         remove_unfinished_snapshots(path)?;
         part_from_left_open(path)?;
         let config = sled::Config::new().path(path).cache_capacity(CACHE_BYTES).flush_every_ms(None);
-        let db = contained("opening", path, || config.open())?;
+        let patience = Deadline::after(UNLOCK_PATIENCE);
+        let db = loop {
+            match contained("opening", path, || config.open()) {
+                // Only this process can hold the lock, since the folder above is ours: a tree just closed, whose
+                // threads let go of the file a moment after the handle is gone.
+                Err(StoreError::Io { cause, .. }) if cause.contains("could not acquire lock") && !patience.passed() => {
+                    std::thread::sleep(Duration::from_millis(1));
+                }
+                opened => break opened?,
+            }
+        };
         Ok(SledStore { path: path.to_owned(), db, failed: AtomicBool::new(false) })
     }
 
