@@ -57,7 +57,7 @@ impl Desk {
     pub(super) fn run<T>(&mut self, work: impl FnOnce(&mut Transaction) -> Result<T, Fault>) -> T {
         let mut tx = Transaction::over(self.store.clone(), Timestamp::from_millis(self.now));
         let result = work(&mut tx).unwrap();
-        tx.commit().unwrap();
+        let _ = tx.commit().unwrap();
         result
     }
 
@@ -94,11 +94,10 @@ impl Desk {
         self.run(|tx| super::list(tx, limit.name(), None, usize::MAX))
     }
 
-    /// Every row of the store, the expiry index included.
+    /// Every row there is, the expiry index included. (Through a transaction: without a flusher the store has none.)
     pub(super) fn rows(&self) -> Vec<crate::store::Pair> {
-        let mut rows = Vec::new();
-        self.store.scan(&Range::prefix(&[]), Direction::Ascending, usize::MAX, &mut rows).unwrap();
-        rows
+        let mut tx = Transaction::over(self.store.clone(), Timestamp::from_millis(self.now));
+        tx.scan(&Range::prefix(&[]), Direction::Ascending, usize::MAX).unwrap()
     }
 
     /// Deletes what has expired, as a sweeper does; returns how many rows.

@@ -344,6 +344,8 @@ fn row_key(limit: &Limit, key: &Key) -> Result<Vec<u8>, Fault> {
 #[cfg(test)]
 mod faults;
 #[cfg(test)]
+mod faults_of_kinds;
+#[cfg(test)]
 mod fixture;
 #[cfg(test)]
 mod model;

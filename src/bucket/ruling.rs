@@ -157,3 +157,113 @@ fn row_key(limit_name: &str, key: &Key) -> Vec<u8> {
 fn unreadable(limit_name: &str) -> StoreError {
     StoreError::Corrupt(format!("a ruling about a key of {limit_name} is unreadable: restore it from a backup"))
 }
+
+#[cfg(test)]
+mod tests {
+    // Steps that only lead up to what is tested need no look at their decisions.
+    #![allow(unused_must_use)]
+
+    use super::super::fixture::{Desk, demand, fw, of, tb};
+    use super::*;
+    use crate::limit::Kind;
+
+    fn until(decided: Decided, ms: i64) -> Override {
+        Override { decided, until: Timestamp::from_millis(ms) }
+    }
+
+    fn rate(rate: i64) -> Decided {
+        Decided::Settings(Map::from([("rate".into(), Value::Int(rate))]))
+    }
+
+    #[test]
+    fn other_settings_win_over_the_file_until_they_end() {
+        let limit = tb("x", 10, 1_000);
+        let mut desk = Desk::new();
+        desk.take(&limit, "k", 10);
+        desk.run(|tx| rule(tx, &limit, &"k".into(), &until(rate(100), 5_000)));
+        let raised = desk.peek(&limit, "k");
+        assert_eq!((raised.limit, raised.remaining), (100, 90), "what was spent is kept");
+        assert!(desk.take(&limit, "k", 90).allowed);
+        assert_eq!(desk.take(&limit, "other", 11).reason.as_str(), "never", "it is of one key");
+        assert_eq!(desk.at(4_999).peek(&limit, "k").limit, 100);
+        assert_eq!(desk.at(5_000).peek(&limit, "k").limit, 10);
+        desk.sweep();
+        assert!(desk.rows().iter().all(|(key, _)| key[0] != space::RULING));
+    }
+
+    #[test]
+    fn a_ban_holds_through_resets_and_an_allowance_counts_nothing() {
+        let limit = fw("x", 1, 1_000);
+        let mut desk = Desk::new();
+        desk.run(|tx| rule(tx, &limit, &"k".into(), &until(Decided::Block, 60_000)));
+        desk.run(|tx| super::super::reset(tx, &limit, &"k".into()));
+        desk.run(|tx| super::super::unblock(tx, &limit, &"k".into()));
+        let banned = desk.at(59_000).take(&limit, "k", 1);
+        assert_eq!((banned.reason.as_str(), banned.retry_after), ("blocked", 1_000));
+        assert!(!desk.take_all(&[demand(&limit, "k", 1)]).allowed);
+        assert!(desk.at(60_000).take(&limit, "k", 1).allowed);
+
+        desk.run(|tx| rule(tx, &limit, &"k".into(), &until(Decided::Allow, 100_000)));
+        for _ in 0..50 {
+            assert!(desk.take(&limit, "k", 7).allowed);
+            assert!(desk.take_all(&[demand(&limit, "k", 1)]).allowed);
+        }
+        assert_eq!(desk.peek(&limit, "k").used, 1);
+        desk.run(|tx| revoke(tx, &limit, &"k".into()));
+        assert!(!desk.take(&limit, "k", 1).allowed);
+        desk.at(70_000).sweep();
+        assert!(desk.rows().is_empty(), "what is revoked leaves nothing");
+    }
+
+    #[test]
+    fn rulings_are_listed_and_shown_with_their_buckets() {
+        let limit = tb("x", 10, 1_000);
+        let mut desk = Desk::new();
+        for n in 0..5 {
+            desk.run(|tx| rule(tx, &limit, &n.into(), &until(rate(n + 1), 50_000)));
+        }
+        desk.run(|tx| rule(tx, &limit, &7.into(), &until(Decided::Allow, 10)));
+        desk.run(|tx| rule(tx, &tb("x2", 1, 1), &7.into(), &until(Decided::Block, 10)));
+        let all = desk.run(|tx| rulings(tx, "x", None, 100));
+        assert_eq!(all.len(), 6);
+        let page = desk.run(|tx| rulings(tx, "x", Some(&all[1].0), 2));
+        assert_eq!(page, all[2..4]);
+        for listed in desk.live(&limit) {
+            let looked = desk.run(|tx| Ok(super::super::look(tx, &limit, &listed)));
+            assert_eq!(looked, desk.peek(&limit, &listed.key));
+            assert!(listed.ruling.is_some());
+        }
+        assert_eq!(desk.at(10).run(|tx| rulings(tx, "x", None, 100)).len(), 5, "expired is invisible");
+        assert_eq!(desk.run(|tx| ruling_of(tx, &limit, &7.into())), None);
+    }
+
+    #[test]
+    fn a_ruling_outlives_refills_clock_steps_and_changes_of_the_file() {
+        let mut desk = Desk::new();
+        let limit = tb("x", 10, 1_000);
+        desk.at(100_000).run(|tx| rule(tx, &limit, &"k".into(), &until(rate(50), 900_000)));
+        for (ms, limit) in [
+            (200_000, tb("x", 10, 1_000)),
+            (300_000, fw("x", 10, 1_000)),
+            (20_000, fw("x", 10, 1_000)),
+            (400_000, of(Kind::SlidingWindow, "x", 10, 1_000)),
+            (899_000, of(Kind::SlidingCounter, "x", 10, 100)),
+        ] {
+            assert_eq!(desk.at(ms).take(&limit, "k", 50).limit, 50, "{limit:?}");
+            desk.sweep();
+        }
+        let narrow = of(Kind::SlidingWindow, "x", 10, 1_000);
+        desk.run(|tx| rule(tx, &narrow, &"k".into(), &until(rate(1_000_000), 950_000)));
+        assert_eq!(desk.at(930_000).take(&narrow, "k", 1).limit, 10, "settings that cannot be leave the file's");
+    }
+
+    #[test]
+    fn a_ruling_about_a_hashed_key_is_of_that_key() {
+        let limit = tb("x", 10, 1_000).hash_keys().unwrap();
+        let mut desk = Desk::new();
+        desk.run(|tx| rule(tx, &limit, &"ada".into(), &until(Decided::Block, 1_000)));
+        assert!(!desk.take(&limit, "ada", 1).allowed && desk.take(&limit, "bob", 1).allowed);
+        assert!(desk.run(|tx| ruling_of(tx, &limit, &"ada".into())).is_some());
+        assert!(desk.run(|tx| rulings(tx, "x", None, 9))[0].0.is_hash());
+    }
+}

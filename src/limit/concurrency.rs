@@ -84,7 +84,8 @@ impl Wears for Rule {
     fn wear(&self, mut leases: Leases, _at: i64, now: i64) -> Option<Leases> {
         let over = leases.held.partition_point(|lease| lease.expires_at <= now);
         leases.held.drain(..over);
-        (!leases.held.is_empty() || leases.outlived_at() > now).then_some(leases)
+        // While there is a row, for whatever reason, its tokens go on.
+        Some(leases)
     }
 
     fn spend(&self, leases: Option<Leases>, now: i64, slots: i64) -> Option<Leases> {

@@ -327,8 +327,8 @@ impl<'a> Standing<'a> {
         let over_at = [spent_until, cool_at, self.blocked_until].into_iter().flatten().max();
         let over_at = over_at.map(|over_at| self.bounded(over_at)).filter(|over_at| *over_at > self.at);
         let Some(expires_at) = over_at.max(self.ruled_until) else { return Change::Forget };
-        // What lives on for a ruling alone has nothing else to remember.
-        let lives = over_at.is_some();
+        // What lives on for a ruling alone has nothing else to remember, but for the last token of leases.
+        let lives = over_at.is_some() || settings.kind == Kind::Concurrency;
         Change::Put(State {
             kind: settings.kind,
             at: self.at,
