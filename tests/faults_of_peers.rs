@@ -43,19 +43,19 @@ fn case_36_one_call_has_one_instant() {
     // The last millisecond of a day: a second look at the clock would see the next one.
     let last = "2026-01-31T23:59:59.999Z".parse::<Timestamp>().unwrap();
     let text = r#"
-        const DAILY = fixed_window("daily", 5, "1d").start("epoch");
-        const HOURLY = fixed_window("hourly", 5, "1h").start("epoch");
+        const DAILY = fixed_window("daily", 50, "1d").start("epoch");
+        const OTHER = fixed_window("other", 50, "1d").start("epoch");
         fn look() {
             let first = now();
             let day = DAILY.take("k").reset_at;
             for i in 0..10_000 { }
-            [now() - first, HOURLY.take("k").reset_at - day, start_of("day", now()) == start_of("day", first)]
+            [now() - first, OTHER.take("k").reset_at - day, start_of("day", now()) == start_of("day", first)]
         }
     "#;
-    let clock = Ticking(AtomicI64::new(last.as_millis()));
-    let engine = Engine::builder().memory().clock(clock).source("a.rhai", text).open().unwrap();
-    engine.call::<Value>("look", &()).unwrap().returned().unwrap();
+    let clock = Arc::new(Ticking(AtomicI64::new(0)));
+    let engine = Engine::builder().memory().clock(clock.clone()).source("a.rhai", text).open().unwrap();
     for _ in 0..20 {
+        clock.0.store(last.as_millis(), Ordering::Relaxed);
         assert_eq!(json(&engine, "look"), "[0,0,true]");
     }
 }
@@ -142,7 +142,7 @@ fn case_102_what_is_thrown_arrives_with_its_place_and_stack() {
 fn case_105_an_endless_script_is_stopped_without_losing_or_stopping_anything() {
     let text = r#"
         fn endless() { insert("rows", #{ _id: "x" }); loop { } }
-        fn recurse() { insert("rows", #{ _id: "x" }); recurse() }
+        fn recurse() { insert("rows", #{}); recurse() }
         fn grow() { insert("rows", #{ _id: "x" }); let s = "xxxxxxxx"; loop { s += s; } }
         fn rows() { count("rows", #{}) }
     "#;
