@@ -243,8 +243,19 @@ fn property_hint(kind: &str, name: &str) -> Option<String> {
 }
 
 /// The fields of a decision.
-const DECISION: [&str; 10] =
-    ["allowed", "delay", "limit", "reason", "remaining", "reset_at", "retry_after", "used", "violated", "would_refuse"];
+const DECISION: [&str; 11] = [
+    "allowed",
+    "delay",
+    "lease",
+    "limit",
+    "reason",
+    "remaining",
+    "reset_at",
+    "retry_after",
+    "used",
+    "violated",
+    "would_refuse",
+];
 
 /// What to do about an operator between two kinds of values.
 fn operator_hint(a: &str, b: &str) -> Option<String> {
