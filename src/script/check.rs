@@ -2,7 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use rhai::{AST, ASTFlags, ASTNode, Expr, FnCallExpr, ImmutableString, Module, Position, ScriptFuncDef, Shared, Stmt};
+use rhai::{
+    AST, ASTFlags, ASTNode, Expr, FnCallExpr, FnPtr, ImmutableString, Module, Position, ScriptFuncDef, Shared, Stmt,
+};
 
 use crate::error::Diagnostic;
 
@@ -40,12 +42,64 @@ pub(super) fn alone(definition: &Shared<ScriptFuncDef>) -> AST {
 
 /// Walks every function and statement of a file.
 pub(super) fn file(file: &SourceFile, ast: &AST, names: &Names, places: &mut Places, out: &mut Vec<Diagnostic>) {
-    let mut check = Check { file, names, locals: &[], places, out };
-    check.walk(&AST::new(ast.statements().iter().cloned(), Module::new()));
-    for definition in ast.iter_fn_def() {
+    let mut check = Check { file, names, locals: Vec::new(), places, out };
+    let file_level = AST::new(ast.statements().iter().cloned(), Module::new());
+    check.walk(&file_level);
+    let functions: Vec<_> = ast.iter_fn_def().map(|definition| (definition, alone(definition))).collect();
+    let captured = captured_from_file(&file_level, &functions);
+    for (definition, body) in &functions {
         // What a closure captures are parameters too, and the only locals that are found by name.
-        check.locals = &definition.params;
-        check.walk(&alone(definition));
+        let from_file = captured.get(&definition.name);
+        let is_local = |name: &&ImmutableString| !from_file.is_some_and(|names| names.contains(*name));
+        check.locals = definition.params.iter().filter(is_local).cloned().collect();
+        check.walk(body);
+    }
+}
+
+/// What each closure captures that is no local of any function around it: constants and functions of the file.
+///
+/// The interpreter makes a parameter of everything that a closure captures, and passes it where the closure is made.
+fn captured_from_file(
+    file_level: &AST,
+    functions: &[(&Shared<ScriptFuncDef>, AST)],
+) -> BTreeMap<ImmutableString, BTreeSet<ImmutableString>> {
+    let none: &[ImmutableString] = &[];
+    let bodies = functions.iter().map(|(definition, body)| (definition.name.clone(), &definition.params[..], body));
+    let everything = std::iter::once((ImmutableString::new(), none, file_level)).chain(bodies);
+    // Of a name passed to a closure: the function around it, whether the name is a parameter there, the closure.
+    let mut passed = Vec::new();
+    for (around, parameters, body) in everything {
+        body.walk(&mut |path: &[ASTNode]| {
+            if let Some(ASTNode::Expr(Expr::FnCall(call, _))) = path.last()
+                && call.name == "curry"
+                && let Some(Expr::DynamicConstant(closure, _)) = call.args.first()
+                && let Some(closure) = closure.read_lock::<FnPtr>()
+            {
+                for argument in &call.args[1..] {
+                    if let Expr::Variable(variable, None, _) = argument
+                        && variable.0.is_none()
+                    {
+                        let parameter = parameters.contains(&variable.1);
+                        let closure = ImmutableString::from(closure.fn_name());
+                        passed.push((around.clone(), parameter, closure, variable.1.clone()));
+                    }
+                }
+            }
+            true
+        });
+    }
+    let mut captured: BTreeMap<ImmutableString, BTreeSet<ImmutableString>> = BTreeMap::new();
+    // A closure in a closure gets what the outer one has, so this goes on from the outside inwards.
+    loop {
+        let mut grown = false;
+        for (around, parameter, closure, name) in &passed {
+            if !parameter || captured.get(around).is_some_and(|names| names.contains(name)) {
+                grown |= captured.entry(closure.clone()).or_default().insert(name.clone());
+            }
+        }
+        if !grown {
+            return captured;
+        }
     }
 }
 
@@ -53,7 +107,7 @@ pub(super) fn file(file: &SourceFile, ast: &AST, names: &Names, places: &mut Pla
 struct Check<'a> {
     file: &'a SourceFile,
     names: &'a Names<'a>,
-    locals: &'a [ImmutableString],
+    locals: Vec<ImmutableString>,
     places: &'a mut Places,
     out: &'a mut Vec<Diagnostic>,
 }
@@ -135,11 +189,17 @@ impl Check<'_> {
         } else if !names.procedures.contains_key(name) {
             let hint = match name {
                 "nil" | "None" | "undefined" => Some("write `()` for nothing".to_owned()),
+                _ if names.known.has_name(name) => Some(format!("`{name}` is a function: call it, `{name}(…)`")),
                 _ => suggest::nearest(name, names.constants.iter().map(String::as_str))
-                    .map(|near| format!("did you mean `{near}`?")),
+                    .map(|near| format!("did you mean `{near}`?"))
+                    .or_else(|| Some(format!("`let {name} = …` makes one, for the block it stands in"))),
             };
             let message = format!("there is no variable `{name}`");
-            self.out.push(hinted(at(self.file, position, "unknown_variable", message), hint));
+            let fault = hinted(at(self.file, position, "unknown_variable", message), hint);
+            // A closure names it once itself, and once more where it is made.
+            if !self.out.contains(&fault) {
+                self.out.push(fault);
+            }
         }
     }
 
@@ -223,6 +283,7 @@ pub(super) fn file_level(file: &SourceFile, ast: &AST, out: &mut Vec<Diagnostic>
             Stmt::Expr(expr) if declares(expr) => continue,
             // Reported with the imports.
             Stmt::Import(..) | Stmt::Export(..) => continue,
+            Stmt::Assignment(..) => "write `const` before it",
             _ => "put it inside a function: a file runs once, when it is loaded, without a store",
         };
         let message = "only constants, limits and collections can stand at file level";

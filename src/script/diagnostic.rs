@@ -43,13 +43,18 @@ pub(super) fn position(path: &Arc<str>, place: rhai::Position) -> Option<Positio
 
 /// A syntax error.
 pub(super) fn syntax(file: &SourceFile, error: &ParseError) -> Diagnostic {
-    let place = if error.1.is_none() { end_of(file) } else { error.1 };
+    // The interpreter places what is missing at the end nowhere, or on a line after the last.
+    let nowhere = error.1.line().is_none_or(|line| file.line(line).is_none());
+    let place = if nowhere { end_of(file) } else { error.1 };
     let (code, message) = describe(&error.0);
     let message = super::compare::plain(&message);
     let line = place.line().and_then(|number| file.line(number)).unwrap_or_default();
     let before = place.line().and_then(|number| file.line(number.saturating_sub(1))).unwrap_or_default();
     let column = place.position().unwrap_or(1).max(1);
-    let hint = hint(&error.0, line, before, column);
+    let hint = match hint(&error.0, line, before, column) {
+        None if nowhere => Some("the text ends here: look for a `}`, `)` or `]` that is missing".to_owned()),
+        hint => hint.or_else(|| slip(&error.0, line, column)),
+    };
     hinted(at(file, place, code, message), hint)
 }
 
@@ -114,6 +119,9 @@ fn hint(error: &ParseErrorType, line: &str, before: &str, column: usize) -> Opti
         return Some("write `()` for nothing".into());
     }
     let here: String = line.chars().take(column).collect();
+    if matches!(error, ParseErrorType::MissingToken(..)) && here.ends_with(':') && first_of(&here) == Some("let") {
+        return Some("a variable has no type: write `let name = value`".into());
+    }
     let brace = here.rfind('{');
     if let Some(brace) = brace
         && !here[..brace].ends_with('#')
@@ -126,11 +134,56 @@ fn hint(error: &ParseErrorType, line: &str, before: &str, column: usize) -> Opti
             "import" | "export" => "all files of the folder see each other's procedures without importing".into(),
             "eval" => "text is never run as code".into(),
             "null" | "nil" => "write `()` for nothing".into(),
+            "#" | "--" => "a comment begins with `//`".into(),
+            "++" => "write `+= 1`".into(),
+            "match" | "case" => "write `switch value { 1 => …, _ => … }`".into(),
+            "async" | "await" | "spawn" | "thread" | "go" => {
+                "a call is one run and waits for nothing: take the word out".into()
+            }
             _ => "use another name".into(),
         });
     }
-    if matches!(error, ParseErrorType::UnexpectedEOF | ParseErrorType::MissingToken(..)) && line.contains("function ") {
-        return Some("write `fn` in place of `function`".into());
+    if let Some(word) = ["function", "def", "func"].into_iter().find(|word| first == *word) {
+        return Some(format!("write `fn` in place of `{word}`"));
     }
     None
+}
+
+/// The word that the last statement of a piece of a line begins with.
+fn first_of(piece: &str) -> Option<&str> {
+    piece.rsplit([';', '{', '}']).next().and_then(|statement| statement.split_whitespace().next())
+}
+
+/// What to write instead, for what is not of another dialect but easily slips in.
+fn slip(error: &ParseErrorType, line: &str, column: usize) -> Option<String> {
+    use ParseErrorType as E;
+    let ahead: String = line.chars().take(column.saturating_sub(1)).collect();
+    let rest: String = line.chars().skip(column.saturating_sub(1)).collect();
+    let word: String = rest.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect();
+    Some(match (error, word.as_str()) {
+        (E::MissingToken(token, _), "and" | "or" | "not") if token == ";" => {
+            "write `&&`, `||` and `!` in place of `and`, `or` and `not`".into()
+        }
+        (E::MissingToken(token, _), "elif" | "elsif" | "elseif") if token == ";" => {
+            format!("write `else if` in place of `{word}`")
+        }
+        (E::MissingToken(token, _), _) if token == ";" && ahead.trim().is_empty() => {
+            "the line before it has no `;` at its end".into()
+        }
+        (E::MissingToken(token, _), _) if token == "{" => "a body stands in braces, however short: `if a { b }`".into(),
+        (E::BadInput(LexError::ImproperSymbol(symbol, _)), _) if symbol == "=" => {
+            "`=` gives a variable a value: write `==` to compare".into()
+        }
+        (E::BadInput(LexError::MalformedChar(_)), _) => "text stands in double quotes: `\"text\"`".into(),
+        (E::BadInput(LexError::UnterminatedString), _) => {
+            "end the text with a `\"` on the same line, or begin and end it with a backtick".into()
+        }
+        (E::VariableExpected, _) if rest.starts_with("let") || rest.starts_with('(') => {
+            "write `for i in 0..10 { … }`, or `for item in list { … }`".into()
+        }
+        (E::UnknownOperator(symbol), _) if symbol == "++" || symbol == "--" => {
+            format!("write `{}= 1`", &symbol[..1])
+        }
+        _ => return None,
+    })
 }

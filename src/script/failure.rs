@@ -9,7 +9,7 @@ use crate::value::{MAX_DEPTH, Map, Value};
 
 use super::call::spent;
 use super::program::Program;
-use super::{convert, diagnostic, rename};
+use super::{convert, diagnostic, rename, sandbox, suggest};
 
 /// An error of the interpreter in our words, without its place.
 #[derive(Debug, Default)]
@@ -104,7 +104,11 @@ pub(super) fn innermost(error: EvalAltResult) -> Described {
 
 fn describe(error: EvalAltResult, program: &Program) -> Described {
     let budget = program.budget();
-    describe_with(error, budget.depth, budget.text_bytes, budget.array_items, budget.map_items)
+    let mut described = describe_with(error, budget.depth, budget.text_bytes, budget.array_items, budget.map_items);
+    if described.hint.is_none() {
+        described.hint = described.unknown_function.as_deref().and_then(|name| program.known.hint(name));
+    }
+    described
 }
 
 fn describe_with(mut error: EvalAltResult, depth: usize, text: usize, array: usize, map: usize) -> Described {
@@ -153,7 +157,9 @@ fn describe_with(mut error: EvalAltResult, depth: usize, text: usize, array: usi
             let quoted: Vec<&str> = text.split('\'').collect();
             match quoted[..] {
                 [_, name, _, kind, ..] => {
-                    script(format!("a value of type {} has no property `{name}`", convert::plain_type(kind)))
+                    let kind = convert::plain_type(kind);
+                    let message = format!("a value of type {kind} has no property `{name}`");
+                    Described { hint: property_hint(kind, name), ..script(message) }
                 }
                 _ => script(lower(&text)),
             }
@@ -202,7 +208,8 @@ fn not_found(signature: &str) -> Described {
     let (name, types) = signature.split_once('(').unwrap_or((&signature, ""));
     let name = name.trim();
     let types: Vec<&str> = types
-        .trim_end_matches(')')
+        .strip_suffix(')')
+        .unwrap_or(types)
         .split(", ")
         .filter(|kind| !kind.is_empty())
         .map(|kind| convert::plain_type(kind.trim_start_matches("&mut ").trim()))
@@ -213,7 +220,7 @@ fn not_found(signature: &str) -> Described {
             (*a == "()" || *b == "()").then(|| "a value is missing here: ask `x == ()` first".to_owned()),
         ),
         (_, [a, b]) if !rhai::is_valid_identifier(name) && !name.contains('$') => {
-            (format!("`{name}` cannot take {a} and {b}"), None)
+            (format!("`{name}` cannot take {a} and {b}"), operator_hint(a, b))
         }
         (_, [a]) if !rhai::is_valid_identifier(name) && !name.contains('$') => {
             (format!("`{name}` cannot take {a}"), None)
@@ -222,6 +229,43 @@ fn not_found(signature: &str) -> Described {
         (_, types) => (format!("`{name}` cannot take ({})", types.join(", ")), None),
     };
     Described { code: "script".into(), message, hint, unknown_function: Some(name.to_owned()), ..Described::default() }
+}
+
+/// What to do about a property that a value of this kind does not have.
+fn property_hint(kind: &str, name: &str) -> Option<String> {
+    match (kind, name) {
+        ("()", _) => Some("there is nothing here: ask `x == ()` first, as `find_one` and `get` give `()`".into()),
+        ("array" | "string" | "map", "length" | "size" | "count") => Some("use `.len()`".into()),
+        ("decision", _) => suggest::nearest(name, DECISION).map(|near| format!("did you mean `{near}`?")),
+        _ if sandbox::host_names().contains(name) => Some(format!("`{name}` is a function: call it, `{name}(…)`")),
+        _ => None,
+    }
+}
+
+/// The fields of a decision.
+const DECISION: [&str; 11] = [
+    "allowed",
+    "delay",
+    "lease",
+    "limit",
+    "reason",
+    "remaining",
+    "reset_at",
+    "retry_after",
+    "used",
+    "violated",
+    "would_refuse",
+];
+
+/// What to do about an operator between two kinds of values.
+fn operator_hint(a: &str, b: &str) -> Option<String> {
+    Some(match (a, b) {
+        ("()", _) | (_, "()") => "a value is missing here: ask `x == ()` first".into(),
+        ("int" | "float", "string") | ("string", "int" | "float") => {
+            "make a number of the text first: `parse_int(text)`, or `duration(\"5m\")` of a span".into()
+        }
+        _ => return None,
+    })
 }
 
 /// A thrown map's entries that are not its code and message: the data of an outcome.

@@ -136,6 +136,11 @@ impl Program {
             }
         }
         if errors(&faults) > 0 {
+            // Of a place that is wrong beyond doubt, no doubt need be told too.
+            let wrong = |one: &Diagnostic| one.severity == Severity::Error;
+            let places: BTreeSet<Option<Position>> =
+                faults.iter().filter(|fault| wrong(fault)).map(|fault| fault.position.clone()).collect();
+            faults.retain(|fault| wrong(fault) || !places.contains(&fault.position));
             faults.sort_by(|a, b| a.position.cmp(&b.position));
             return Err(faults);
         }

@@ -83,6 +83,10 @@ pub(super) fn install(engine: &mut Engine, shared: &Shared) {
         if let Some(ours) = compare::replaced(&token) {
             return ours;
         }
+        // The language keeps the word for itself and has no use for it; it is a method of limits.
+        if matches!(&token, Token::Reserved(word) if word.as_str() == "with") {
+            return Token::Identifier(Box::new("with".into()));
+        }
         let mut guard = shared.lock();
         let Some(renaming) = guard.as_mut() else { return token };
         let defines = renaming.before == Before::PrivateFn;

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use rhai::{Array, Dynamic, EvalAltResult, FuncRegistration, ImmutableString, Module, NativeCallContext};
+use rhai::{
+    Array, Dynamic, EvalAltResult, FuncRegistration, ImmutableString, Map as Fields, Module, NativeCallContext,
+};
 
 use crate::bucket::{self, Demand};
 use crate::limit::{Cost, Decision, InvalidLimit, Key, Kind, Limit, Reason};
@@ -93,6 +95,13 @@ pub(super) fn register(module: &mut Module) {
     register_spending(module, "take", bucket::take);
     register_spending(module, "peek", bucket::peek);
     register_spending(module, "reserve", bucket::reserve);
+    register_quota(module);
+    register_leases(module);
+    module.set_native_fn("with", |context: NativeCallContext, limit: &mut LimitValue, changes: Fields| {
+        let changes = convert::from_map(&changes)
+            .map_err(|why| Raised::new("bad_limit", why).into_error(context.call_position()))?;
+        declared(&context, limit.0.with(&changes))
+    });
     register_enforce(module);
     register_keeping(module);
     register_several(module);
@@ -120,6 +129,54 @@ fn register_kind(module: &mut Module, kind: Kind) {
     );
 }
 
+/// `calendar_quota(name, rate, unit, zone)`; without its zone it is declared like the others, and refused by name.
+fn register_quota(module: &mut Module) {
+    module.set_native_fn(
+        Kind::CalendarQuota.name(),
+        |context: NativeCallContext, name: &str, rate: Dynamic, unit: Dynamic, zone: Dynamic| -> Answer<LimitValue> {
+            let (rate, unit, zone) = (data(&context, &rate)?, data(&context, &unit)?, data(&context, &zone)?);
+            declared(&context, Limit::declare_quota(name, &rate, &unit, &zone))
+        },
+    );
+}
+
+/// The methods of a concurrency limit, whose tokens are given back by the lease that was handed out.
+fn register_leases(module: &mut Module) {
+    type Leasing = fn(&mut Transaction, &Limit, &Key, i64) -> Result<Decision, Fault>;
+    register_spending(module, "acquire", bucket::acquire);
+    for (name, operation) in [("renew", bucket::renew as Leasing), ("release", bucket::release as Leasing)] {
+        module.set_native_fn(
+            name,
+            move |context: NativeCallContext,
+                  limit: &mut LimitValue,
+                  key: Dynamic,
+                  lease: Dynamic|
+                  -> Answer<DecisionValue> {
+                with(&context, |call| {
+                    leased(&limit.0, name)?;
+                    let key = any_key(&key)?;
+                    let Ok(lease) = lease.as_int() else {
+                        let message = format!("a lease is the `lease` of a decision, not {}", type_name(&lease));
+                        return raise("bad_lease", message);
+                    };
+                    Ok(decision(operation(&mut call.transaction, &limit.0, &key, lease)?))
+                })
+            },
+        );
+    }
+}
+
+/// Refuses a method of leases on a limit that gives none out.
+fn leased(limit: &Limit, method: &str) -> Result<(), Failure> {
+    match limit.kind() {
+        Kind::Concurrency => Ok(()),
+        kind => {
+            let message = format!("`{method}` is for a concurrency limit, and `{}` is a {kind}", limit.name());
+            raise("bad_limit", message)
+        }
+    }
+}
+
 fn declared(context: &NativeCallContext, limit: Result<Limit, InvalidLimit>) -> Answer<LimitValue> {
     limit.map(LimitValue).map_err(|invalid| {
         let mut raised = Raised::new("bad_limit", invalid.to_string());
@@ -142,7 +199,12 @@ fn register_spending(module: &mut Module, name: &'static str, operation: Operati
                     limit: &LimitValue,
                     key: Result<Key, Failure>,
                     cost: Result<Cost, Failure>| {
-        with(context, |call| Ok(decision(operation(&mut call.transaction, &limit.0, &key?, cost?)?)))
+        with(context, |call| {
+            if name == "acquire" {
+                leased(&limit.0, name)?;
+            }
+            Ok(decision(operation(&mut call.transaction, &limit.0, &key?, cost?)?))
+        })
     };
     module.set_native_fn(name, move |context: NativeCallContext, limit: &mut LimitValue| {
         run(&context, limit, Ok(Key::global()), Ok(Cost::ONE))
@@ -316,6 +378,7 @@ fn register_getters(module: &mut Module) {
     getter!("reset_at", i64, |d| d.reset_at.as_millis());
     getter!("delay", i64, |d| d.delay);
     getter!("reason", ImmutableString, |d| d.reason.as_str().into());
+    getter!("lease", Dynamic, |d| d.lease().map_or(Dynamic::UNIT, Dynamic::from_int));
     getter!("violated", Dynamic, |d| match d.to_value() {
         Value::Map(mut map) => convert::to_dynamic(map.remove("violated").unwrap_or_default()),
         _ => Dynamic::UNIT,

@@ -67,7 +67,8 @@ fn zone(name: &str) -> Result<TimeZone, String> {
 
 fn format_in(ms: i64, name: &str) -> Result<String, String> {
     let zoned = instant(ms)?.to_zoned_datetime(zone(name)?);
-    let digits = if ms.rem_euclid(1_000) == 0 { "" } else { "%.3f" };
+    // As many digits as there are, as the form without a zone has them.
+    let digits = if ms.rem_euclid(1_000) == 0 { "" } else { "%.f" };
     jiff::fmt::strtime::format(format!("%Y-%m-%dT%H:%M:%S{digits}%:z"), &zoned).map_err(|why| why.to_string())
 }
 
@@ -123,5 +124,6 @@ mod tests {
     fn times_are_written_in_their_zone() {
         assert_eq!(format_in(0, "Asia/Kolkata").unwrap(), "1970-01-01T05:30:00+05:30");
         assert_eq!(format_in(1, "UTC").unwrap(), "1970-01-01T00:00:00.001+00:00");
+        assert_eq!(format_in(250, "UTC").unwrap(), "1970-01-01T00:00:00.25+00:00");
     }
 }

@@ -98,6 +98,18 @@ fn constants_are_seen_by_every_function_of_their_file() {
         ("const MAX = 3; fn test() { let MAX = 5; MAX }", "returned 5"),
         ("const MAX = 3; fn test() { [1, 2].map(|x| x + MAX) }", "returned [4,5]"),
         ("const MAX = 3; fn test() { let y = 1; let f = |x| x + MAX + y; f.call(1) }", "returned 5"),
+        // Named twice in one closure, in a closure within one, and beside a local of the same name elsewhere.
+        ("const MAX = 3; fn test() { [1, 2].map(|x| x + MAX + MAX) }", "returned [7,8]"),
+        ("const MAX = 3; fn test() { [1].map(|x| [x + MAX].map(|y| y + MAX + MAX)[0] + MAX) }", "returned [13]"),
+        (
+            "const MAX = 3; fn test() { let a = [1].map(|x| x + MAX + MAX); let MAX = 10; a + [1].map(|x| x + MAX + MAX) }",
+            "returned [7,21]",
+        ),
+        ("const MAX = 3; fn test() { [1].map(|MAX| [1].map(|y| y + MAX + MAX)[0]) }", "returned [3]"),
+        (
+            "fn test() { [1, 2].map(|x| two(x) + [x].map(two)[0] + [x].map(two)[0]) } private fn two(x) { x * 2 }",
+            "returned [6,12]",
+        ),
         ("const MAX = 3; fn test() { `${MAX}${one() == 3}` } private fn one() { MAX }", "returned \"3true\""),
         (
             "let a = 1; let b = 2.5; [a + 1 < 3 && b >= a, !(a == b), a < b == true, -a <= 0, a in [1] == true]",
