@@ -4,8 +4,8 @@
 //! A refused take writes nothing, with one exception that belongs to the clock and not to the take: a bucket whose
 //! last change lies more than one full-refill time in the future moves to the present, or it would stay there.
 
-mod lease;
-mod ruling;
+pub(crate) mod lease;
+pub(crate) mod ruling;
 mod secret;
 
 use std::borrow::Cow;
@@ -19,8 +19,7 @@ use crate::time::Timestamp;
 use crate::transaction::row::Row;
 use crate::transaction::{Fault, Spent, Transaction};
 
-pub(crate) use lease::{acquire, release, renew};
-pub(crate) use ruling::{Decided, Override, revoke, rule, ruling_of, rulings};
+use ruling::Override;
 use secret::stored_key;
 
 /// One of several takes decided together.

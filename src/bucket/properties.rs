@@ -171,11 +171,11 @@ fn step(desk: &mut Desk, limit: &mut Limit, op: &Op) -> Option<Decision> {
         Op::Renew(_) | Op::Release(_) if limit.kind() != Kind::Concurrency => return None,
         Op::Renew(ago) => {
             let lease = lease(desk, *ago);
-            desk.run(|tx| super::renew(tx, limit, &key, lease))
+            desk.run(|tx| super::lease::renew(tx, limit, &key, lease))
         }
         Op::Release(ago) => {
             let lease = lease(desk, *ago);
-            desk.run(|tx| super::release(tx, limit, &key, lease))
+            desk.run(|tx| super::lease::release(tx, limit, &key, lease))
         }
         Op::Both(a, b) => desk.take_all(&[demand(limit, "k", *a), demand(&other(), "k", *b)]),
     };
@@ -427,7 +427,9 @@ proptest! {
     ) {
         let limit = limits().swap_remove(first);
         // Leases are not spent but held, and a shadow limit has no bound.
-        prop_assume!(limit.kind() != Kind::Concurrency && !limit.is_shadow());
+        if limit.kind() == Kind::Concurrency || limit.is_shadow() {
+            return Ok(());
+        }
         let mut desk = Desk::new();
         desk.now = begins;
         let mut admitted = Vec::new();
