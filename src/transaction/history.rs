@@ -3,12 +3,20 @@
 //! One ring per key space. Takes write bucket keys by the million and are never scanned by procedures, so
 //! they must not push out the documents' history, which a long call needs.
 
+use std::collections::VecDeque;
 use std::ops::Bound;
 
 use crate::store::{Bytes, Range, key::space};
 
 /// Commits remembered in each ring.
 const COMMITS: usize = 8_192;
+
+/// Keys remembered in each ring, some 16 MiB of them: a commit may write thousands. The latest commit is always
+/// remembered whole.
+const KEYS: usize = 1 << 18;
+
+/// An entry's list that grew beyond this many keys is not kept for the next entry.
+const REUSED_KEYS: usize = 64;
 
 #[derive(Default)]
 struct Entry {
@@ -17,10 +25,12 @@ struct Entry {
 }
 
 /// The recent commits that wrote into one key space.
+#[derive(Default)]
 struct Ring {
-    entries: Vec<Entry>,
-    /// Where the next entry goes; the oldest one, once the ring is full.
-    next: usize,
+    /// Oldest first.
+    entries: VecDeque<Entry>,
+    /// Keys in all entries.
+    keys: usize,
     /// The newest commit that was forgotten.
     forgotten: u64,
 }
@@ -41,18 +51,14 @@ fn ring_of(key: &[u8]) -> usize {
 
 impl History {
     pub(super) fn new() -> History {
-        History { rings: std::array::from_fn(|_| Ring { entries: Vec::new(), next: 0, forgotten: 0 }) }
+        History { rings: Default::default() }
     }
 
     /// Remembers what commit `number` writes, before it becomes visible.
     pub(super) fn push<'a>(&mut self, number: u64, keys: impl Iterator<Item = &'a Bytes>) {
         for key in keys {
             let ring = &mut self.rings[ring_of(key)];
-            let newest = (ring.next + ring.entries.len()).checked_sub(1).map(|at| at % COMMITS);
-            match newest.and_then(|at| ring.entries.get_mut(at)) {
-                Some(entry) if entry.number == number => entry.keys.push(key.clone()),
-                _ => ring.begin(number).keys.push(key.clone()),
-            }
+            ring.push(number, key.clone());
         }
     }
 
@@ -79,26 +85,37 @@ fn space_of(range: &Range) -> Option<u8> {
 }
 
 impl Ring {
-    fn begin(&mut self, number: u64) -> &mut Entry {
-        let at = self.next % COMMITS;
-        if self.entries.len() < COMMITS {
-            self.entries.push(Entry { number, keys: Vec::new() });
-            let last = self.entries.len() - 1;
-            return &mut self.entries[last];
+    fn push(&mut self, number: u64, key: Bytes) {
+        if self.entries.back().is_none_or(|entry| entry.number != number) {
+            let mut entry = if self.entries.len() == COMMITS { self.forget() } else { Entry::default() };
+            entry.number = number;
+            self.entries.push_back(entry);
         }
-        self.next = (at + 1) % COMMITS;
-        let entry = &mut self.entries[at];
+        if let Some(entry) = self.entries.back_mut() {
+            entry.keys.push(key);
+            self.keys += 1;
+        }
+        while self.keys > KEYS && self.entries.len() > 1 {
+            self.forget();
+        }
+    }
+
+    /// Forgets the oldest commit; returns its entry, emptied.
+    fn forget(&mut self) -> Entry {
+        let Some(mut entry) = self.entries.pop_front() else { return Entry::default() };
         self.forgotten = entry.number;
-        entry.number = number;
+        self.keys -= entry.keys.len();
+        if entry.keys.capacity() > REUSED_KEYS {
+            return Entry::default();
+        }
         entry.keys.clear();
         entry
     }
 
     fn wrote_into(&self, range: &Range, version: u64) -> bool {
         // From the newest back, until what the reader has seen.
-        let newest_first = self.entries[..self.next].iter().rev().chain(self.entries[self.next..].iter().rev());
         self.forgotten > version
-            || newest_first
+            || (self.entries.iter().rev())
                 .take_while(|entry| entry.number > version)
                 .any(|entry| entry.keys.iter().any(|key| range.contains(key)))
     }
@@ -139,5 +156,22 @@ mod tests {
         assert!(!history.wrote_into(&Range::prefix(b"d"), 1), "buckets have a ring of their own");
         assert!(history.wrote_into(&Range::prefix(b"by"), 1), "the oldest bucket commits are forgotten");
         assert!(!history.wrote_into(&Range::prefix(b"by"), 200));
+    }
+
+    #[test]
+    fn commits_of_many_keys_are_forgotten_by_the_number_of_keys() {
+        let mut history = History::new();
+        let many: Vec<Bytes> = (0..100_000u32).map(|n| [b"d".as_slice(), &n.to_be_bytes()].concat().into()).collect();
+        for number in 1..=5 {
+            history.push(number, many.iter());
+            assert!(history.rings[2].keys <= KEYS);
+        }
+        assert!(history.wrote_into(&Range::prefix(b"dx"), 2), "the third commit is forgotten");
+        assert!(!history.wrote_into(&Range::prefix(b"dx"), 3));
+        assert!(history.wrote_into(&Range::prefix(b"d"), 4));
+        let huge = many.iter().cycle().take(KEYS + 1);
+        history.push(6, huge);
+        assert!(history.wrote_into(&Range::prefix(b"d"), 5), "the latest is remembered whole");
+        assert!(!history.wrote_into(&Range::prefix(b"d"), 6));
     }
 }
