@@ -208,14 +208,10 @@ impl Engine {
         read_only: bool,
         work: impl Fn(&mut Transaction) -> Result<T, DocumentError>,
     ) -> Result<(T, Option<u64>), Error> {
-        use crate::transaction::{Fault, Mode, Quota};
+        use crate::transaction::{Fault, Quota};
         let mut clashes = 0;
         loop {
-            let mode = if read_only && clashes < super::contention::MOST_CLASHES {
-                Mode::ReadOnly
-            } else {
-                self.inner.mode(clashes, false)
-            };
+            let mode = if read_only { super::reading(clashes) } else { self.inner.mode(clashes, false) };
             let mut tx = self.inner.database.begin(mode, self.now(), Quota::UNLIMITED);
             let result = match work(&mut tx) {
                 Ok(value) => tx.commit().map(|committed| (value, committed.number)).map_err(DocumentError::Fault),

@@ -129,11 +129,16 @@ impl Inner {
     /// How a run begins that has clashed so often.
     fn mode(&self, clashes: u32, starts_alone: bool) -> Mode {
         match self.read_only {
-            true => Mode::ReadOnly,
+            true => reading(clashes),
             false if starts_alone || clashes >= contention::MOST_CLASHES => Mode::Alone,
             false => Mode::Optimistic,
         }
     }
+}
+
+/// How a run begins that only reads and has clashed so often.
+fn reading(clashes: u32) -> Mode {
+    if clashes >= contention::MOST_CLASHES { Mode::ReadAlone } else { Mode::ReadOnly }
 }
 
 /// The error that a caller sees for a fault that is no clash.

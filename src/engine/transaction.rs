@@ -12,7 +12,7 @@ use crate::error::{Error, ScriptError};
 use crate::id::new_id;
 use crate::limit::{Cost, Decision, Key, Limit};
 use crate::time::Timestamp;
-use crate::transaction::{self, Fault, Mode};
+use crate::transaction::{self, Fault};
 use crate::value::Map;
 
 use super::contention::MOST_CLASHES;
@@ -76,10 +76,7 @@ impl Engine {
         let seed = inner.next_seed();
         let mut clashes = 0;
         loop {
-            let mode = match read_only && clashes < MOST_CLASHES {
-                true => Mode::ReadOnly,
-                false => inner.mode(clashes, false),
-            };
+            let mode = if read_only { super::reading(clashes) } else { inner.mode(clashes, false) };
             let mut below = inner.database.begin(mode, now, transaction::Quota::UNLIMITED);
             let mut tx = Transaction {
                 inner: &mut below,

@@ -43,6 +43,8 @@ pub(crate) enum Mode {
     Alone,
     /// Beside others, and every write is refused.
     ReadOnly,
+    /// Alone, and every write is refused: for a reader that clashed too often.
+    ReadAlone,
 }
 
 /// Why an operation of a transaction could not be done.

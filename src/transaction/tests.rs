@@ -256,3 +256,8 @@ fn eight_threads_on_one_counter_lose_no_update() {
     });
     assert_eq!(get(&mut begin(&database, Mode::ReadOnly), "dcount").as_deref(), Some("4000"));
 }
+
+#[test]
+fn a_reader_that_runs_alone_still_writes_nothing() {
+    assert_eq!(begin(&open(), Mode::ReadAlone).put(b"da", b"1"), Err(Fault::ReadOnly));
+}

@@ -51,7 +51,7 @@ pub(crate) struct Transaction {
 
 impl Transaction {
     pub(super) fn begin(shared: Arc<Shared>, mode: Mode, now: Timestamp, quota: Quota) -> Transaction {
-        let alone = (mode == Mode::Alone).then(|| shared.commit_lock.lock_arc());
+        let alone = matches!(mode, Mode::Alone | Mode::ReadAlone).then(|| shared.commit_lock.lock_arc());
         Transaction {
             version: shared.versions.clock(),
             shared,
@@ -229,7 +229,7 @@ impl Transaction {
     }
 
     fn write(&mut self, key: &[u8], value: Option<Bytes>) -> Result<(), Fault> {
-        if self.mode == Mode::ReadOnly {
+        if matches!(self.mode, Mode::ReadOnly | Mode::ReadAlone) {
             return Err(Fault::ReadOnly);
         }
         let key: Bytes = key.into();

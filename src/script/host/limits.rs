@@ -143,8 +143,10 @@ fn register_quota(module: &mut Module) {
 /// The methods of a concurrency limit, whose tokens are given back by the lease that was handed out.
 fn register_leases(module: &mut Module) {
     type Leasing = fn(&mut Transaction, &Limit, &Key, i64) -> Result<Decision, Fault>;
-    register_spending(module, "acquire", bucket::acquire);
-    for (name, operation) in [("renew", bucket::renew as Leasing), ("release", bucket::release as Leasing)] {
+    register_spending(module, "acquire", bucket::lease::acquire);
+    for (name, operation) in
+        [("renew", bucket::lease::renew as Leasing), ("release", bucket::lease::release as Leasing)]
+    {
         module.set_native_fn(
             name,
             move |context: NativeCallContext,
