@@ -141,11 +141,13 @@ fn beside_sqlite(folder: &Path) -> Done {
         row(&format!("SQLite synchronous=FULL, {threads} threads"), theirs);
         println!("{:<58} {:>12.1} ×", "", ours / theirs);
     }
-    let ours = rate(1, 100_000, |t, n| check_rate(&engine, &key(t, n, 10_000)));
-    let theirs = sqlite_rate(folder, "NORMAL", 1, 50_000);
-    row("check_rate buffered, 1 thread", ours);
-    row("SQLite synchronous=NORMAL, 1 thread", theirs);
-    println!("{:<58} {:>12.1} ×", "", ours / theirs);
+    for (threads, calls) in [(1, 100_000), (8, 20_000), (64, 3_000)] {
+        let ours = rate(threads, calls, |t, n| check_rate(&engine, &key(t, n, 10_000)));
+        let theirs = sqlite_rate(folder, "NORMAL", threads, (calls / 4).max(200));
+        row(&format!("check_rate buffered, {threads} threads"), ours);
+        row(&format!("SQLite synchronous=NORMAL, {threads} threads"), theirs);
+        println!("{:<58} {:>12.1} ×", "", ours / theirs);
+    }
     Ok(())
 }
 
