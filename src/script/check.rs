@@ -184,9 +184,9 @@ impl Check<'_> {
     /// A variable that is not local: a constant of the file, a function used as a value, or a mistake.
     fn variable_outside(&mut self, name: &str, position: Position) {
         let names = self.names;
-        if names.constants.contains(name) || names.privates.contains_key(name) {
+        if names.constants.contains(name) || names.privates.contains_key(name) || names.procedures.contains_key(name) {
             self.places.insert(place(position));
-        } else if !names.procedures.contains_key(name) {
+        } else {
             let hint = match name {
                 "nil" | "None" | "undefined" => Some("write `()` for nothing".to_owned()),
                 _ if names.known.has_name(name) => Some(format!("`{name}` is a function: call it, `{name}(…)`")),

@@ -4,18 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use rhai::Engine;
 
-use super::{convert, suggest};
+use super::suggest;
 
 /// Functions by name, each with the numbers of parameters it may have.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Known {
-    arities: BTreeMap<String, BTreeSet<usize>>,
-    /// The kinds of values that each form of a function takes, such as `(string, map)`.
-    forms: BTreeMap<String, BTreeSet<String>>,
-}
-
-/// Forms of a function that a hint shows; the language's own arithmetic has dozens.
-const MOST_FORMS: usize = 4;
+pub(super) struct Known(BTreeMap<String, BTreeSet<usize>>);
 
 /// Names that the interpreter itself understands, whatever is registered.
 const BUILT_IN: [&str; 9] =
@@ -28,41 +21,35 @@ impl Known {
         for signature in engine.gen_fn_signatures(true) {
             let Some((name, rest)) = signature.split_once('(') else { continue };
             if rhai::is_valid_identifier(name) {
-                let kinds = kinds(rest);
-                known.add(name, kinds.len());
-                known.forms.entry(name.to_owned()).or_default().insert(format!("({})", kinds.join(", ")));
+                known.add(name, parameters(rest));
             }
         }
         known
     }
 
     pub(super) fn add(&mut self, name: &str, arity: usize) {
-        self.arities.entry(name.to_owned()).or_default().insert(arity);
+        self.0.entry(name.to_owned()).or_default().insert(arity);
     }
 
     /// Whether `name` is registered with this many parameters.
     pub(super) fn has(&self, name: &str, arity: usize) -> bool {
-        self.arities.get(name).is_some_and(|arities| arities.contains(&arity))
+        self.0.get(name).is_some_and(|arities| arities.contains(&arity))
     }
 
     pub(super) fn has_name(&self, name: &str) -> bool {
-        BUILT_IN.contains(&name) || self.arities.contains_key(name)
+        BUILT_IN.contains(&name) || self.0.contains_key(name)
     }
 
     pub(super) fn names(&self) -> impl Iterator<Item = &str> {
-        self.arities.keys().map(String::as_str)
+        self.0.keys().map(String::as_str)
     }
 
-    /// What to do about a call of `name` that no form of it takes.
+    /// What was meant by a name that nothing has.
     pub(super) fn hint(&self, name: &str) -> Option<String> {
-        match self.forms.get(name) {
-            Some(forms) if forms.len() <= MOST_FORMS => {
-                let forms: Vec<&str> = forms.iter().map(String::as_str).collect();
-                Some(format!("it takes {}", forms.join(" or ")))
-            }
-            Some(_) => None,
-            None => suggest::nearest(name, self.names()).map(|near| format!("did you mean `{near}`?")),
+        if self.has_name(name) {
+            return None;
         }
+        suggest::nearest(name, self.names()).map(|near| format!("did you mean `{near}`?"))
     }
 
     /// Why a call of `name` with `arity` arguments cannot be right: message and hint; none when it can.
@@ -71,7 +58,7 @@ impl Known {
             return None;
         }
         let shown = if method { arity.saturating_sub(1) } else { arity };
-        match self.arities.get(name) {
+        match self.0.get(name) {
             Some(arities) => {
                 let counts: Vec<String> = arities
                     .iter()
@@ -107,38 +94,20 @@ fn hint_of_other_languages(name: &str) -> Option<&'static str> {
     })
 }
 
-/// The kinds of the parameters in `a: T, b: U<V, W>) -> R`.
-fn kinds(rest: &str) -> Vec<&'static str> {
-    let (mut depth, mut start, mut all) = (0_i32, 0, Vec::new());
-    for (at, c) in rest.char_indices() {
+/// Counts the parameters in `a: T, b: U<V, W>) -> R`.
+fn parameters(rest: &str) -> usize {
+    let (mut depth, mut commas, mut any) = (0_i32, 0, false);
+    for c in rest.chars() {
         match c {
-            ')' | ',' if depth == 0 => {
-                let parameter = rest[start..at].trim();
-                if !parameter.is_empty() {
-                    all.push(kind(parameter));
-                }
-                start = at + 1;
-                if c == ')' {
-                    break;
-                }
-            }
+            ')' if depth == 0 => break,
             '(' | '<' | '[' => depth += 1,
             ')' | '>' | ']' => depth -= 1,
+            ',' if depth == 0 => commas += 1,
+            c if !c.is_whitespace() => any = true,
             _ => {}
         }
     }
-    all
-}
-
-/// The kind of `a: &mut T` as scripts know it.
-fn kind(parameter: &str) -> &'static str {
-    let name = parameter.split_once(':').map_or(parameter, |(_, name)| name).trim();
-    match convert::plain_type(name.trim_start_matches("&mut ").trim_start_matches('&')) {
-        _ if name == "?" || name.contains("Dynamic") => "any",
-        "other" if name.ends_with("str") => "string",
-        "other" => "any",
-        kind => kind,
-    }
+    if any { commas + 1 } else { 0 }
 }
 
 #[cfg(test)]
@@ -146,15 +115,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parameters_are_read_off_signatures() {
-        let none: &[&str] = &[];
-        for (rest, found) in [
-            (") -> i64", none),
-            ("a: i64)", &["int"]),
-            ("_: Map<K, V>, b: (), c)", &["any", "()", "any"]),
-            ("_: &mut limit, _: &str, _: Dynamic) -> decision", &["limit", "string", "any"]),
-        ] {
-            assert_eq!(kinds(rest), found, "{rest}");
+    fn parameters_are_counted_by_their_commas() {
+        for (rest, count) in [(") -> i64", 0), ("a: i64)", 1), ("_: Map<K, V>, b: (), c)", 3)] {
+            assert_eq!(parameters(rest), count, "{rest}");
         }
     }
 }

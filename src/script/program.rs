@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use rhai::{AST, ASTNode, Dynamic, Engine, Expr, ImmutableString, Module, Scope, Shared, Stmt, StmtBlock};
+use rhai::{AST, ASTNode, Dynamic, Engine, Expr, FnPtr, ImmutableString, Module, Scope, Shared, Stmt, StmtBlock};
 
 use crate::document::collection::CollectionSpec;
 use crate::error::{Diagnostic, Error, Position, Severity};
@@ -110,7 +110,9 @@ impl Program {
             if errors(&faults) > before {
                 continue;
             }
-            let Some(ast) = second_pass(&engine, &renaming, one, number, places, &mut faults) else { continue };
+            let Some(ast) = second_pass(&engine, &renaming, one, number, places, &procedures, &mut faults) else {
+                continue;
+            };
             let Declared { constants: values, limits: of_limits, collections: of_collections } =
                 declare::run(&engine, &known, one.file, &ast, &mut faults);
             for (limit, place) in of_limits {
@@ -147,6 +149,8 @@ impl Program {
 
         let library: Shared<Module> = library.into();
         engine.register_global_module(library.clone());
+        let as_value = |name: &String| Some((name.clone(), FnPtr::new(name.as_str()).ok()?.into()));
+        own_constants.extend(functions.keys().filter_map(as_value));
         resolve_constants(&mut engine, own_constants);
         let index: HashMap<String, usize> =
             procedures.iter().enumerate().map(|(place, p)| (p.name.clone(), place)).collect();
@@ -364,6 +368,7 @@ fn second_pass(
     one: &Surveyed,
     number: usize,
     places: Places,
+    procedures: &[Procedure],
     faults: &mut Vec<Diagnostic>,
 ) -> Option<AST> {
     let mut scope = Scope::new();
@@ -373,6 +378,10 @@ fn second_pass(
     for name in one.privates.keys() {
         // Private functions may be used as values, by their renamed names.
         scope.push_constant_dynamic(rename::own(name, number), Dynamic::UNIT);
+    }
+    for procedure in procedures {
+        // So may procedures of all files, which are renamed at these places only.
+        scope.push_constant_dynamic(rename::own(&procedure.name, number), Dynamic::UNIT);
     }
     let privates = one.privates.keys().cloned().collect();
     *renaming.lock() = Some(Renaming::new(places, privates, number));
@@ -456,10 +465,17 @@ fn declare_collection(
 }
 
 /// Lets functions see the constants of their files.
+///
+/// A function used as a value is one of them: a closure captures it like a variable, and would find none. A private
+/// one has the renamed name itself; a procedure is renamed only where it is a value, so that a local of the same
+/// name is never taken for it.
 fn resolve_constants(engine: &mut Engine, constants: HashMap<String, Dynamic>) {
     #[allow(deprecated)] // Marked volatile, not deprecated; the version of the interpreter is pinned by the lock file.
     engine.on_var(move |name, index, _| {
         // Local variables are found by their index and never come further than this.
-        Ok(if index == 0 && rename::is_own(name) { constants.get(name).cloned() } else { None })
+        if index != 0 || !rename::is_own(name) {
+            return Ok(None);
+        }
+        Ok(constants.get(name).or_else(|| constants.get(rename::written(name))).cloned())
     });
 }

@@ -1,6 +1,8 @@
 //! Attacks: scripts that try to run for ever, to eat memory or the stack, or to get past their end.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+use crate::time::Stopwatch;
 
 use super::*;
 
@@ -13,7 +15,7 @@ fn stopped(scripts: &[&str]) {
                 Ok(program) => program,
                 Err(faults) => return (format!("load {faults}"), Duration::ZERO),
             };
-            let begun = Instant::now();
+            let begun = Stopwatch::start();
             let finished = program.run("test", Arguments::default(), call());
             let took = begun.elapsed();
             // The process and the thread go on.

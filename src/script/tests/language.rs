@@ -110,6 +110,11 @@ fn constants_are_seen_by_every_function_of_their_file() {
             "fn test() { [1, 2].map(|x| two(x) + [x].map(two)[0] + [x].map(two)[0]) } private fn two(x) { x * 2 }",
             "returned [6,12]",
         ),
+        // Functions as values, defined before and after, of their own file and public.
+        ("fn test() { [1].map(|x| [x].map(two)[0]) } fn two(x) { x * 2 }", "returned [2]"),
+        ("fn two(x) { x * 2 } fn test() { let f = two; [1].map(two) + [2].map(|x| [x].map(f)[0]) }", "returned [2,4]"),
+        ("fn two(x) { x * 2 } fn test() { let two = 5; two + two(1) }", "returned 7"),
+        ("fn test() { let two = 5; [1].map(|x| x + two + two) } fn two(x) { x * 2 }", "returned [11]"),
         ("const MAX = 3; fn test() { `${MAX}${one() == 3}` } private fn one() { MAX }", "returned \"3true\""),
         (
             "let a = 1; let b = 2.5; [a + 1 < 3 && b >= a, !(a == b), a < b == true, -a <= 0, a in [1] == true]",

@@ -116,6 +116,21 @@ fn other_dialects_get_a_hint() {
         ("fn f(x) { x == null }", "write `()` for nothing"),
         ("fn f() { eval(\"1\") }", "text is never run as code"),
         ("fn f() { sleep(1) }", "a call has one instant"),
+        ("fn f() { let x = 1; if x = 1 { 2 } }", "write `==` to compare"),
+        ("fn f() { let x = 1\n x }", "the line before it has no `;`"),
+        ("fn f() { if 1 == 1 { 2 \n", "look for a `}`"),
+        ("fn f() { 'hello' }", "text stands in double quotes"),
+        ("fn f() { let s = \"abc; s }", "end the text with a `\"`"),
+        ("fn f() { let x = 5; x++; x }", "write `+= 1`"),
+        ("fn f() { for (let i = 0; i < 3; i++) { } }", "write `for i in 0..10 { … }`"),
+        ("fn f() { if (1 == 1) return 2; }", "a body stands in braces"),
+        ("fn f() { true and false }", "write `&&`"),
+        ("fn f() { let x: int = 5; x }", "a variable has no type"),
+        ("fn f() { # comment\n 1 }", "a comment begins with `//`"),
+        ("fn f() { x = 5; }", "`let x = …` makes one"),
+        ("fn f() { now }", "`now` is a function: call it"),
+        ("def f(): 1", "write `fn` in place of `def`"),
+        ("L = fixed_window(\"a\", 1, \"1m\");", "write `const` before it"),
     ] {
         let got = one(text);
         assert!(got.contains(hint), "{text}\n  expected {hint}\n  got {got}");
