@@ -36,7 +36,7 @@ pub(super) fn from_dynamic(value: &Dynamic) -> Result<Value, String> {
 
 /// A script's map as ours.
 pub(super) fn from_map(map: &rhai::Map) -> Result<Map, String> {
-    map.iter().map(|(name, item)| Ok((name.to_string(), convert(item, MAX_DEPTH - 1)?))).collect()
+    map.iter().map(|(name, item)| Ok((name.as_str().to_owned(), convert(item, MAX_DEPTH - 1)?))).collect()
 }
 
 fn convert(value: &Dynamic, depth: usize) -> Result<Value, String> {
@@ -50,7 +50,7 @@ fn convert(value: &Dynamic, depth: usize) -> Result<Value, String> {
         return Ok(Value::Int(n));
     }
     if let Ok(text) = value.as_immutable_string_ref() {
-        return Ok(Value::Text(text.to_string()));
+        return Ok(Value::Text(text.as_str().to_owned()));
     }
     if let Ok(b) = value.as_bool() {
         return Ok(Value::Bool(b));
@@ -61,7 +61,7 @@ fn convert(value: &Dynamic, depth: usize) -> Result<Value, String> {
     if let Ok(map) = value.as_map_ref() {
         return map
             .iter()
-            .map(|(name, item)| Ok((name.to_string(), convert(item, depth - 1)?)))
+            .map(|(name, item)| Ok((name.as_str().to_owned(), convert(item, depth - 1)?)))
             .collect::<Result<Map, String>>()
             .map(Value::Map);
     }
