@@ -29,7 +29,7 @@ const UNLOCK_PATIENCE: Duration = Duration::from_secs(10);
 const MARK_KEY: &[u8] = b"\0journal";
 
 /// What sled is told its cache may hold; it holds about five times as much.
-const CACHE_BYTES: u64 = 16 << 20;
+const CACHE_BYTES: u64 = 64 << 20;
 
 /// Rows in a sled tree. Its batches are atomic only up to [`BATCH_ROWS`]: the journal above makes them so.
 pub(super) struct SledStore {
