@@ -33,8 +33,13 @@ impl Background {
     }
 }
 
+/// Sweeps between two that begin at the first entry again: most entries come in the order of time, so that what
+/// stands before the place reached is rare, and it is invisible anyway.
+const SWEEPS_FORWARD: u32 = 60;
+
 fn run(inner: &Weak<Inner>, stop: &Stop, interval: Duration) {
-    loop {
+    let mut cursor = None;
+    for sweep in 0u32.. {
         {
             let mut asked = stop.asked.lock();
             if !*asked {
@@ -46,7 +51,10 @@ fn run(inner: &Weak<Inner>, stop: &Stop, interval: Duration) {
         }
         let Some(inner) = inner.upgrade() else { return };
         // What fails here fails for callers too, who are told; here there is nobody to tell.
-        if let Err(error) = (Engine { inner }).sweep() {
+        if sweep.is_multiple_of(SWEEPS_FORWARD) {
+            cursor = None;
+        }
+        if let Err(error) = (Engine { inner }).sweep_from(&mut cursor) {
             tracing::warn!(%error, "sweeping failed");
         }
     }

@@ -9,7 +9,7 @@ use crate::document::catalogue::Catalogue;
 use crate::document::error::DocumentError;
 use crate::document::expire;
 use crate::store::key::{self, space};
-use crate::store::{Direction, Range, StoreError};
+use crate::store::{Bytes, Direction, Range, StoreError};
 use crate::transaction::Transaction;
 
 /// Rows of one step: few enough that no caller waits for it.
@@ -25,16 +25,26 @@ pub struct SweepSummary {
     pub moved: u64,
 }
 
-/// Sweeps up to `rows` rows whose time has come; says whether there may be more.
+/// Where a sweep goes on: behind an entry, or at the first one.
+///
+/// A sweep must not begin each step anew: the entries it has removed stand in the overlays as deletions until they
+/// reach the tree, and walking over them again and again would take time by their square.
+pub(super) type Cursor = Option<Bytes>;
+
+/// Sweeps up to `rows` rows whose time has come, behind `cursor` and moving it; says whether there may be more.
 pub(super) fn step(
     tx: &mut Transaction,
     catalogue: &Catalogue,
     rows: usize,
+    cursor: &mut Cursor,
     summary: &mut SweepSummary,
 ) -> Result<bool, DocumentError> {
     let now = tx.now();
     let range = Range {
-        low: Bound::Included([space::EXPIRY].as_slice().into()),
+        low: match cursor {
+            Some(last) => Bound::Excluded(last.clone()),
+            None => Bound::Included([space::EXPIRY].as_slice().into()),
+        },
         high: Bound::Excluded(key::expiry(now.saturating_add_millis(1), &[]).into()),
     };
     let entries = tx.scan(&range, Direction::Ascending, rows)?;
@@ -59,6 +69,9 @@ pub(super) fn step(
             // `doctor` reports an entry without its row; here it only has to go.
             None => tx.delete(entry)?,
         }
+    }
+    if let Some((last, _)) = entries.last() {
+        *cursor = Some(last.clone());
     }
     Ok(entries.len() == rows)
 }

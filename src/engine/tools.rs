@@ -8,7 +8,7 @@ use crate::limit::{Decision, Key, Limit};
 use crate::script::{Procedure, Program};
 use crate::time::Timestamp;
 
-use super::sweeper::{self, STEP_ROWS, SweepSummary};
+use super::sweeper::{self, Cursor, STEP_ROWS, SweepSummary};
 use super::{Engine, doctor};
 
 /// A live bucket of a limit.
@@ -125,13 +125,19 @@ impl Engine {
 
     /// Reclaims everything that has expired. It changes no answer, only space.
     pub fn sweep(&self) -> Result<SweepSummary, Error> {
+        self.sweep_from(&mut None)
+    }
+
+    /// Reclaims what has expired and stands behind `cursor`, and moves that to the end of what was swept.
+    pub(super) fn sweep_from(&self, cursor: &mut Cursor) -> Result<SweepSummary, Error> {
         let mut total = SweepSummary::default();
         loop {
-            let ((summary, more), _) = self.repeat(false, |tx| {
-                let mut summary = SweepSummary::default();
-                let more = sweeper::step(tx, &self.inner.catalogue, STEP_ROWS, &mut summary)?;
-                Ok((summary, more))
+            let ((summary, more, reached), _) = self.repeat(false, |tx| {
+                let (mut summary, mut reached) = (SweepSummary::default(), cursor.clone());
+                let more = sweeper::step(tx, &self.inner.catalogue, STEP_ROWS, &mut reached, &mut summary)?;
+                Ok((summary, more, reached))
             })?;
+            *cursor = reached;
             total.removed += summary.removed;
             total.moved += summary.moved;
             if !more {

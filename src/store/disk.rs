@@ -257,8 +257,10 @@ impl Shared {
         work.failed.clone().map_or(Ok(()), Err)
     }
 
-    /// Writes every row of the tree into a new one.
-    fn copy_tree(&self, fresh: &Path) -> Result<(), StoreError> {
+    /// Writes every row of the tree into a new one; says whether that takes less room.
+    ///
+    /// A tree full of living rows may well take more when it is written anew: sled writes a page again and again while it fills.
+    fn copy_tree(&self, fresh: &Path) -> Result<bool, StoreError> {
         let fail = |cause| StoreError::io(format!("compacting {}", self.path.display()), cause);
         if fresh.exists() {
             fs::remove_dir_all(fresh).map_err(fail)?;
@@ -275,7 +277,8 @@ impl Shared {
             new.apply(&rows.into_iter().map(|(key, value)| (key, Some(value))).collect())?;
         }
         new.mark(old.marked()?)?;
-        new.flush()
+        new.flush()?;
+        Ok(new.size_on_disk()? < old.size_on_disk()?)
     }
 
     /// Puts a copy of the tree in its place.
@@ -398,9 +401,9 @@ impl Store for DiskStore {
         let fresh = self.shared.path.join("tree.new");
         let copied = self.shared.copy_tree(&fresh);
         let exchanged = match &copied {
-            Ok(()) => self.shared.exchange_tree(&fresh),
-            // What there is of the copy is of no use; if it stays, the next one removes it.
-            Err(_) => {
+            Ok(true) => self.shared.exchange_tree(&fresh),
+            // The copy, or what there is of it, is of no use; if it stays, the next one removes it.
+            Ok(false) | Err(_) => {
                 drop(fs::remove_dir_all(&fresh));
                 Ok(())
             }
@@ -410,7 +413,7 @@ impl Store for DiskStore {
         // Half exchanged, the open tree may be the one that reopening throws away: nothing more may go there.
         work.failed = work.failed.take().or(exchanged.clone().err());
         self.shared.changed.notify_all();
-        copied.and(exchanged)
+        copied.map(|_smaller| ()).and(exchanged)
     }
 
     fn size_on_disk(&self) -> Result<u64, StoreError> {
