@@ -12,7 +12,7 @@ use super::check::{self, Names, Places};
 use super::ending::{Ending, Finished};
 use super::program::Program;
 use super::source::SourceFile;
-use super::{convert, diagnostic, rename, run};
+use super::{diagnostic, rename, run};
 
 /// The variables of a session.
 #[derive(Clone)]
