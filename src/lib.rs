@@ -78,8 +78,9 @@ mod time;
 mod transaction;
 mod value;
 
+pub use bucket::ruling::{Decided, Override};
 pub use engine::{
-    BucketInfo, CallOptions, Durability, Engine, EngineBuilder, Session, Stats, SweepSummary, Transaction,
+    BucketInfo, CallOptions, Durability, Engine, EngineBuilder, OverrideInfo, Session, Stats, SweepSummary, Transaction,
 };
 pub use error::{Diagnostic, Error, Frame, Position, ScriptError, Severity};
 pub use limit::Violation as LimitViolation;

@@ -451,7 +451,7 @@ fn lists_go_on_behind_the_last_key() {
             break;
         }
         for listed in page {
-            let looked = desk.run(|tx| Ok(super::look(tx, &limit, &listed)));
+            let looked = desk.run(|tx| Ok(super::look(tx, &limit, &listed).0));
             assert_eq!(looked, desk.peek(&limit, &listed.key));
             seen.push(listed.key);
         }

@@ -313,7 +313,7 @@ fn hashed_keys_are_kept_apart_and_never_stored() {
     assert_eq!(listed.len(), 2);
     for bucket in &listed {
         assert!(bucket.key.is_hash() && bucket.key.to_string().len() == "hash:".len() + 64, "{}", bucket.key);
-        let looked = desk.run(|tx| Ok(super::look(tx, &limit, bucket)));
+        let looked = desk.run(|tx| Ok(super::look(tx, &limit, bucket).0));
         assert!(!looked.allowed);
         assert_eq!(desk.peek(&limit, &bucket.key), looked, "a listed key is looked up as it is");
     }

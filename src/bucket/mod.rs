@@ -129,12 +129,12 @@ pub(crate) fn peek_all(tx: &mut Transaction, demands: &[Demand]) -> Result<Decis
     decide_all(tx, demands, false)
 }
 
-/// How a listed bucket stands under `limit`, as the answer to a take of one token.
-pub(crate) fn look(tx: &Transaction, limit: &Limit, listed: &Listed) -> Decision {
+/// How a listed bucket stands under `limit`: the answer to a take of one token, and until when all are refused.
+pub(crate) fn look(tx: &Transaction, limit: &Limit, listed: &Listed) -> (Decision, Option<Timestamp>) {
     let (other, ruling) = listed.ruling.as_ref().map_or((None, None), |ruling| ruling.applied(limit));
     let limit = other.as_ref().unwrap_or(limit);
     let standing = Standing::new(limit, &listed.key, Some(listed.state.clone()), tx.now()).ruled(ruling);
-    standing.decision(standing.verdict(1, Mode::Take))
+    (standing.decision(standing.verdict(1, Mode::Take)), standing.blocked_until())
 }
 
 /// The first `max` live buckets of a limit behind the key `after`, in the order of the keys.
@@ -321,7 +321,8 @@ fn store(tx: &mut Transaction, standing: Standing<'_>, limit: &Limit, found: &Fo
         Change::Forget if found.row.is_some() => tx.delete_row(&found.row_key)?,
         Change::Forget => return Ok(()),
     }
-    if limit.is_durable() {
+    // An operator's settings win over the file's in this too.
+    if found.limit.as_ref().unwrap_or(limit).is_durable() {
         tx.require_durable();
     }
     Ok(())

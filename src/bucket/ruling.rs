@@ -5,7 +5,7 @@
 
 use std::ops::Bound;
 
-use crate::limit::{Key, Limit, Ruling};
+use crate::limit::{InvalidLimit, Key, Limit, Ruling};
 use crate::store::key::{KeyBuffer, space};
 use crate::store::{Direction, Range, StoreError};
 use crate::time::Timestamp;
@@ -21,32 +21,71 @@ const SETTINGS: u8 = 1;
 const ALLOW: u8 = 2;
 const BLOCK: u8 = 3;
 
-/// What was decided about a key.
+/// What an operator has decided about one key of a limit.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Decided {
-    /// Other settings than the file's, as `Limit::with` takes them.
+#[non_exhaustive]
+pub enum Decided {
+    /// Other settings than the file's, as [`Limit::with`] takes them.
     Settings(Map),
     /// Everything is allowed, and nothing counts.
     Allow,
     /// Everything is refused.
-    Block,
+    Ban,
 }
 
-/// A ruling as it is stored.
+/// A decision of an operator, which wins over the file until its end.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Override {
-    pub(crate) decided: Decided,
-    pub(crate) until: Timestamp,
+#[non_exhaustive]
+pub struct Override {
+    /// What was decided.
+    pub decided: Decided,
+    /// The first instant at which the file's limit holds again.
+    pub until: Timestamp,
+}
+
+/// Why an override cannot be stored.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum InvalidOverride {
+    #[error(transparent)]
+    Limit(#[from] InvalidLimit),
+    #[error("an override of limit {0:?} changes no setting: name at least one, such as rate")]
+    Empty(String),
+    #[error("an override until {until} is over at {now}: give a later instant, or revoke the one there is")]
+    Past { until: Timestamp, now: Timestamp },
+    #[error("an override until {} ms is beyond the year 9999: end it earlier", .0.as_millis())]
+    Far(Timestamp),
 }
 
 impl Override {
+    /// An override that [`rule`] may store.
+    ///
+    /// Errors: settings that `limit` cannot have, none at all, and an end that is not from `now` to the year 9999.
+    pub(crate) fn new(
+        limit: &Limit,
+        decided: Decided,
+        until: Timestamp,
+        now: Timestamp,
+    ) -> Result<Override, InvalidOverride> {
+        if let Decided::Settings(changes) = &decided {
+            if changes.is_empty() {
+                return Err(InvalidOverride::Empty(limit.name().to_owned()));
+            }
+            limit.with(changes)?;
+        }
+        match until {
+            until if until > Timestamp::MAX => Err(InvalidOverride::Far(until)),
+            until if until <= now => Err(InvalidOverride::Past { until, now }),
+            until => Ok(Override { decided, until }),
+        }
+    }
+
     /// `limit` under this ruling. Settings that the limit can no longer have, because the file has changed since,
     /// leave it as it is: never without a limit.
     pub(super) fn applied(&self, limit: &Limit) -> (Option<Limit>, Option<Ruling>) {
         match &self.decided {
             Decided::Settings(changes) => (limit.with(changes).ok(), None),
             Decided::Allow => (None, Some(Ruling::Allow)),
-            Decided::Block => (None, Some(Ruling::BlockUntil(self.until.as_millis()))),
+            Decided::Ban => (None, Some(Ruling::BlockUntil(self.until.as_millis()))),
         }
     }
 
@@ -58,7 +97,7 @@ impl Override {
                 body
             }
             Decided::Allow => vec![VERSION, ALLOW],
-            Decided::Block => vec![VERSION, BLOCK],
+            Decided::Ban => vec![VERSION, BLOCK],
         }
     }
 
@@ -70,15 +109,15 @@ impl Override {
                 _ => return None,
             },
             [VERSION, ALLOW] => Decided::Allow,
-            [VERSION, BLOCK] => Decided::Block,
+            [VERSION, BLOCK] => Decided::Ban,
             _ => return None,
         };
         Some(Override { decided, until })
     }
 }
 
-/// Stores what an operator decided about `key`, in place of an earlier ruling. The settings must be ones that
-/// [`Limit::with`] takes; check that first. What ends by now is the same as [`revoke`].
+/// Stores what an operator decided about `key`, in place of an earlier ruling. [`Override::new`] has checked it.
+/// What ends by now is the same as [`revoke`].
 pub(crate) fn rule(tx: &mut Transaction, limit: &Limit, key: &Key, ruling: &Override) -> Result<(), Fault> {
     set(tx, limit, key, Some(ruling).filter(|ruling| ruling.until > tx.now()))
 }
@@ -195,7 +234,7 @@ mod tests {
     fn a_ban_holds_through_resets_and_an_allowance_counts_nothing() {
         let limit = fw("x", 1, 1_000);
         let mut desk = Desk::new();
-        desk.run(|tx| rule(tx, &limit, &"k".into(), &until(Decided::Block, 60_000)));
+        desk.run(|tx| rule(tx, &limit, &"k".into(), &until(Decided::Ban, 60_000)));
         desk.run(|tx| super::super::reset(tx, &limit, &"k".into()));
         desk.run(|tx| super::super::unblock(tx, &limit, &"k".into()));
         let banned = desk.at(59_000).take(&limit, "k", 1);
@@ -223,13 +262,13 @@ mod tests {
             desk.run(|tx| rule(tx, &limit, &n.into(), &until(rate(n + 1), 50_000)));
         }
         desk.run(|tx| rule(tx, &limit, &7.into(), &until(Decided::Allow, 10)));
-        desk.run(|tx| rule(tx, &tb("x2", 1, 1), &7.into(), &until(Decided::Block, 10)));
+        desk.run(|tx| rule(tx, &tb("x2", 1, 1), &7.into(), &until(Decided::Ban, 10)));
         let all = desk.run(|tx| rulings(tx, "x", None, 100));
         assert_eq!(all.len(), 6);
         let page = desk.run(|tx| rulings(tx, "x", Some(&all[1].0), 2));
         assert_eq!(page, all[2..4]);
         for listed in desk.live(&limit) {
-            let looked = desk.run(|tx| Ok(super::super::look(tx, &limit, &listed)));
+            let looked = desk.run(|tx| Ok(super::super::look(tx, &limit, &listed).0));
             assert_eq!(looked, desk.peek(&limit, &listed.key));
             assert!(listed.ruling.is_some());
         }
@@ -261,7 +300,7 @@ mod tests {
     fn a_ruling_about_a_hashed_key_is_of_that_key() {
         let limit = tb("x", 10, 1_000).hash_keys().unwrap();
         let mut desk = Desk::new();
-        desk.run(|tx| rule(tx, &limit, &"ada".into(), &until(Decided::Block, 1_000)));
+        desk.run(|tx| rule(tx, &limit, &"ada".into(), &until(Decided::Ban, 1_000)));
         assert!(!desk.take(&limit, "ada", 1).allowed && desk.take(&limit, "bob", 1).allowed);
         assert!(desk.run(|tx| ruling_of(tx, &limit, &"ada".into())).is_some());
         assert!(desk.run(|tx| rulings(tx, "x", None, 9))[0].0.is_hash());

@@ -1,6 +1,7 @@
 //! What tools ask of an engine: what is loaded, what is stored, and its upkeep.
 
 use crate::bucket;
+use crate::bucket::ruling::Override;
 use crate::document::build::{self, Progress};
 use crate::document::catalogue;
 use crate::error::{Diagnostic, Error};
@@ -12,15 +13,17 @@ use super::sweeper::{self, Cursor, STEP_ROWS, SweepSummary};
 use super::{Engine, doctor};
 
 /// A live bucket of a limit.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct BucketInfo {
     /// The key it is of.
     pub key: Key,
     /// What a take of one token would be answered now.
     pub decision: Decision,
-    /// Until when every take is refused, when it is blocked.
+    /// Until when every take is refused, when it is blocked or banned.
     pub blocked_until: Option<Timestamp>,
+    /// What an operator has decided about the key, while it holds.
+    pub ruling: Option<Override>,
 }
 
 /// Counts of an engine since it was opened.
@@ -99,10 +102,9 @@ impl Engine {
             let listed = bucket::list(tx, limit.name(), after, most)?;
             Ok(listed
                 .into_iter()
-                .map(|listed| BucketInfo {
-                    decision: bucket::look(tx, &limit, &listed),
-                    blocked_until: listed.state.blocked_until.map(Timestamp::from_millis),
-                    key: listed.key,
+                .map(|listed| {
+                    let (decision, blocked_until) = bucket::look(tx, &limit, &listed);
+                    BucketInfo { key: listed.key, decision, blocked_until, ruling: listed.ruling }
                 })
                 .collect())
         })?;

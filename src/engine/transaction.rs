@@ -41,7 +41,7 @@ use rand_chacha::rand_core::SeedableRng;
 /// # Ok::<(), Error>(())
 /// ```
 pub struct Transaction<'a> {
-    inner: &'a mut transaction::Transaction,
+    pub(super) inner: &'a mut transaction::Transaction,
     catalogue: &'a Catalogue,
     /// For new ids, the same in every run of the closure.
     random: ChaCha12Rng,
@@ -187,7 +187,7 @@ impl Transaction<'_> {
         demands.into_iter().map(demand).collect()
     }
 
-    fn on_bucket(
+    pub(super) fn on_bucket(
         &mut self,
         limit: &Limit,
         key: impl Into<Key>,
@@ -289,7 +289,7 @@ impl Transaction<'_> {
         result
     }
 
-    fn settle<T>(&mut self, result: Result<T, Fault>) -> Result<T, Error> {
+    pub(super) fn settle<T>(&mut self, result: Result<T, Fault>) -> Result<T, Error> {
         result.map_err(|fault| self.record(fault))
     }
 
@@ -320,7 +320,7 @@ pub(super) fn data_error(error: DocumentError) -> Error {
     }
 }
 
-fn checked(key: impl Into<Key>) -> Result<Key, Error> {
+pub(super) fn checked(key: impl Into<Key>) -> Result<Key, Error> {
     let key = key.into();
     key.check().map_err(|why| Error::Config(why.to_string()))?;
     Ok(key)

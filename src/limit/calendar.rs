@@ -248,7 +248,7 @@ impl Hash for Calendar {
 /// `day in Europe/Berlin`
 impl fmt::Display for Calendar {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} in {}", self.unit, self.zone.name)
+        write!(f, "{} in {}", self.unit, self.zone())
     }
 }
 

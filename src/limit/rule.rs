@@ -19,6 +19,7 @@ pub(crate) enum Spent {
 }
 
 impl Spent {
+    #[cfg(test)]
     pub(crate) fn kind(&self) -> Kind {
         match self {
             Spent::FixedWindow(_) => Kind::FixedWindow,

@@ -265,9 +265,15 @@ impl<'a> Standing<'a> {
         self.blocked_until = None;
     }
 
-    /// When the block ends, while there is one.
+    /// Until when everything is refused, by a block or an operator's ban; nothing where an operator allows everything.
     pub(crate) fn blocked_until(&self) -> Option<Timestamp> {
-        self.blocked_until.filter(|until| *until > self.at).map(Timestamp::from_millis)
+        let block = self.blocked_until.map(|until| self.bounded(until));
+        let until = match self.ruling {
+            Some(Ruling::Allow) => None,
+            Some(Ruling::BlockUntil(end)) => block.max(Some(end)),
+            None => block,
+        };
+        until.filter(|until| *until > self.at).map(Timestamp::from_millis)
     }
 
     /// How long what has just been spent is ahead of what is there, in ms.

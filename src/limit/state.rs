@@ -150,7 +150,11 @@ impl State {
         let whole = rest.is_empty() && flags & !(SPENT | LAST_TAKE | BLOCKED | RULED) == 0;
         whole.then_some(State { kind, at, capacity, spent, last_take, blocked_until, ruled_until, expires_at })
     }
+}
 
+/// What tests look at; the engine asks a standing, which knows the limit and the time.
+#[cfg(test)]
+impl State {
     /// The instant the spending counts from: the opening of the window, the oldest entry, or the last change.
     pub(crate) fn since(&self) -> i64 {
         match &self.spent {

@@ -16,7 +16,24 @@ pub(super) struct Candidate {
 }
 
 /// Methods of a limit.
-const METHODS: [&str; 9] = ["take", "peek", "reserve", "refund", "charge", "reset", "block", "unblock", "enforce"];
+const METHODS: [&str; 16] = [
+    "take",
+    "peek",
+    "reserve",
+    "refund",
+    "charge",
+    "reset",
+    "block",
+    "unblock",
+    "enforce",
+    "acquire",
+    "renew",
+    "release",
+    "set_override",
+    "allow",
+    "ban",
+    "revoke",
+];
 
 /// Everything there is to be named now.
 pub(super) fn all(engine: &Engine, session: &Session) -> Vec<Candidate> {

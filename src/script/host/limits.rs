@@ -180,15 +180,18 @@ fn leased(limit: &Limit, method: &str) -> Result<(), Failure> {
 }
 
 fn declared(context: &NativeCallContext, limit: Result<Limit, InvalidLimit>) -> Answer<LimitValue> {
-    limit.map(LimitValue).map_err(|invalid| {
-        let mut raised = Raised::new("bad_limit", invalid.to_string());
-        raised.data = Map::from([
-            ("limit".to_owned(), Value::Text(invalid.limit)),
-            ("field".to_owned(), Value::Text(invalid.field)),
-            ("value".to_owned(), Value::Text(invalid.value)),
-        ]);
-        raised.into_error(context.call_position())
-    })
+    limit.map(LimitValue).map_err(|invalid| bad_limit(invalid).into_error(context.call_position()))
+}
+
+/// The error about settings that cannot be, with what is wrong in fields of its own.
+pub(super) fn bad_limit(invalid: InvalidLimit) -> Raised {
+    let mut raised = Raised::new("bad_limit", invalid.to_string());
+    raised.data = Map::from([
+        ("limit".to_owned(), Value::Text(invalid.limit)),
+        ("field".to_owned(), Value::Text(invalid.field)),
+        ("value".to_owned(), Value::Text(invalid.value)),
+    ]);
+    raised
 }
 
 fn data(context: &NativeCallContext, value: &Dynamic) -> Answer<Value> {
@@ -405,7 +408,7 @@ fn text_key(text: &str) -> Result<Key, Failure> {
     Ok(key)
 }
 
-fn any_key(value: &Dynamic) -> Result<Key, Failure> {
+pub(super) fn any_key(value: &Dynamic) -> Result<Key, Failure> {
     if let Ok(text) = value.as_immutable_string_ref() {
         return text_key(&text);
     }
@@ -427,7 +430,7 @@ fn any_cost(value: &Dynamic) -> Result<Cost, Failure> {
 }
 
 /// A span as ms or as text with a unit.
-fn span_ms(value: &Dynamic) -> Result<i64, Failure> {
+pub(super) fn span_ms(value: &Dynamic) -> Result<i64, Failure> {
     let ms = match (value.as_int(), value.as_immutable_string_ref()) {
         (Ok(ms), _) => ms,
         (_, Ok(text)) => parse_duration_ms(&text).map_err(|why| Raised::new("bad_duration", why.to_string()))?,

@@ -8,12 +8,14 @@ mod data;
 pub(super) mod limits;
 mod log;
 mod outcome;
+mod rulings;
 mod time;
 mod values;
 
 /// Registers all of them.
 pub(super) fn register(module: &mut Module) {
     limits::register(module);
+    rulings::register(module);
     collections::register(module);
     data::register(module);
     time::register(module);
