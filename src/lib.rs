@@ -57,7 +57,7 @@
 //! | `bucket`, `document`, `release` | what is stored: limits' buckets, documents with indexes, deployed files |
 //! | `transaction`, `error`, `outcome` | serializable transactions over an overlay, rows that expire |
 //! | `store`, `limit` | ordered bytes on disk or in memory; the pure arithmetic of limits |
-//! | `element`, `id` | order-preserving encoding of values; new ids |
+//! | `element`, `id`, `spelling` | order-preserving encoding of values; new ids; near names |
 //! | `time`, `value` | instants, clocks and durations; values between scripts, JSON and serde |
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
@@ -72,6 +72,7 @@ mod limit;
 mod outcome;
 mod release;
 mod script;
+mod spelling;
 mod store;
 pub mod testing;
 mod time;

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 /// The layers from the ground up; the modules of one layer do not know each other.
 const LAYERS: &[&[&str]] = &[
     &["time", "value"],
-    &["element", "id"],
+    &["element", "id", "spelling"],
     &["limit", "store"],
     &["outcome", "transaction", "error"],
     &["bucket", "document", "release"],

@@ -8,8 +8,9 @@ use crate::value::{Map, Value};
 
 use super::compare::{compare, compare_within_type, equal};
 use super::error::{DataError, shown};
+use super::form;
 use super::path::Path;
-use super::{form, spelling};
+use crate::spelling;
 
 const OPERATORS: [&str; 12] = [
     "$set",

@@ -11,8 +11,9 @@ use crate::value::{MAX_DEPTH, Map, Value};
 
 use super::compare::{compare_within_type, equal, or_null};
 use super::error::DataError;
+use super::form;
 use super::path::Path;
-use super::{form, spelling};
+use crate::spelling;
 
 const FIELD_OPERATORS: [&str; 10] = ["$eq", "$ne", "$gt", "$gte", "$lt", "$lte", "$in", "$nin", "$exists", "$not"];
 const FILTER_OPERATORS: [&str; 3] = ["$and", "$or", "$not"];

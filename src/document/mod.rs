@@ -38,7 +38,6 @@ pub(crate) mod options;
 mod path;
 pub(crate) mod plan;
 mod row;
-mod spelling;
 pub(crate) mod verify;
 pub(crate) mod write;
 

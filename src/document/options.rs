@@ -4,7 +4,7 @@ use crate::value::{Map, Value};
 
 use super::error::DataError;
 use super::path::Path;
-use super::spelling;
+use crate::spelling;
 
 const OPTIONS: [&str; 3] = ["sort", "limit", "skip"];
 

@@ -7,7 +7,7 @@ use crate::value::{Map, Value};
 
 use super::convert;
 use super::procedure::{ParameterKind, Procedure};
-use super::suggest;
+use crate::spelling;
 
 /// What a caller hands to a procedure.
 #[derive(Clone, Debug, PartialEq)]
@@ -82,7 +82,7 @@ impl Arguments {
                 match unknown {
                     None => Ok(values),
                     Some(name) => {
-                        let near = suggest::nearest(name, parameters.iter().map(|p| p.name.as_str()));
+                        let near = spelling::nearest(name, parameters.iter().map(|p| p.name.as_str()));
                         let hint = near.map(|near| format!(": did you mean `{near}`?")).unwrap_or_default();
                         Err(format!("it has no parameter `{name}`{hint}"))
                     }

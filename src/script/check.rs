@@ -11,7 +11,7 @@ use crate::error::Diagnostic;
 use super::diagnostic::{at, hinted, warning};
 use super::known::Known;
 use super::source::SourceFile;
-use super::suggest;
+use crate::spelling;
 
 /// What a file's functions may name.
 pub(super) struct Names<'a> {
@@ -190,7 +190,7 @@ impl Check<'_> {
             let hint = match name {
                 "nil" | "None" | "undefined" => Some("write `()` for nothing".to_owned()),
                 _ if names.known.has_name(name) => Some(format!("`{name}` is a function: call it, `{name}(…)`")),
-                _ => suggest::nearest(name, names.constants.iter().map(String::as_str))
+                _ => spelling::nearest(name, names.constants.iter().map(String::as_str))
                     .map(|near| format!("did you mean `{near}`?"))
                     .or_else(|| Some(format!("`let {name} = …` makes one, for the block it stands in"))),
             };
@@ -247,7 +247,7 @@ impl Check<'_> {
         }
         if hint.is_none() && !names.known.has_name(name) {
             let own = names.procedures.keys().chain(names.privates.keys()).map(String::as_str);
-            hint = suggest::nearest(name, own).map(|near| format!("did you mean `{near}`?"));
+            hint = spelling::nearest(name, own).map(|near| format!("did you mean `{near}`?"));
         }
         let code = if names.known.has_name(name) { "wrong_arguments" } else { "unknown_function" };
         self.out.push(hinted(at(file, position, code, message), hint));

@@ -11,7 +11,7 @@ use super::host::collections::CollectionValue;
 use super::host::limits::LimitValue;
 use super::known::Known;
 use super::source::SourceFile;
-use super::suggest;
+use crate::spelling;
 
 /// What the file level of a file came to.
 pub(super) struct Declared {
@@ -62,7 +62,7 @@ pub(super) fn run(engine: &Engine, known: &Known, file: &SourceFile, ast: &AST, 
                     let code = if raised.code == "bad_limit" { "bad_limit" } else { "declaration" };
                     let hint = raised.hint.or_else(|| {
                         let word = raised.unknown_function.as_deref()?;
-                        suggest::nearest(word, known.names()).map(|near| format!("did you mean `{near}`?"))
+                        spelling::nearest(word, known.names()).map(|near| format!("did you mean `{near}`?"))
                     });
                     out.push(hinted(at(file, place, code, raised.message), hint));
                 }

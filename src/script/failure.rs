@@ -9,7 +9,8 @@ use crate::value::{MAX_DEPTH, Map, Value};
 
 use super::call::spent;
 use super::program::Program;
-use super::{convert, diagnostic, rename, sandbox, suggest};
+use super::{convert, diagnostic, rename, sandbox};
+use crate::spelling;
 
 /// An error of the interpreter in our words, without its place.
 #[derive(Debug, Default)]
@@ -236,7 +237,7 @@ fn property_hint(kind: &str, name: &str) -> Option<String> {
     match (kind, name) {
         ("()", _) => Some("there is nothing here: ask `x == ()` first, as `find_one` and `get` give `()`".into()),
         ("array" | "string" | "map", "length" | "size" | "count") => Some("use `.len()`".into()),
-        ("decision", _) => suggest::nearest(name, DECISION).map(|near| format!("did you mean `{near}`?")),
+        ("decision", _) => spelling::nearest(name, DECISION).map(|near| format!("did you mean `{near}`?")),
         _ if sandbox::host_names().contains(name) => Some(format!("`{name}` is a function: call it, `{name}(…)`")),
         _ => None,
     }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use rhai::Engine;
 
-use super::suggest;
+use crate::spelling;
 
 /// Functions by name, each with the numbers of parameters it may have.
 #[derive(Clone, Debug, Default)]
@@ -49,7 +49,7 @@ impl Known {
         if self.has_name(name) {
             return None;
         }
-        suggest::nearest(name, self.names()).map(|near| format!("did you mean `{near}`?"))
+        spelling::nearest(name, self.names()).map(|near| format!("did you mean `{near}`?"))
     }
 
     /// Why a call of `name` with `arity` arguments cannot be right: message and hint; none when it can.
@@ -74,7 +74,7 @@ impl Known {
             None => {
                 let hint = hint_of_other_languages(name)
                     .map(str::to_owned)
-                    .or_else(|| suggest::nearest(name, self.names()).map(|near| format!("did you mean `{near}`?")));
+                    .or_else(|| spelling::nearest(name, self.names()).map(|near| format!("did you mean `{near}`?")));
                 let what = if method { "method" } else { "function" };
                 Some((format!("there is no {what} `{name}`"), hint))
             }

@@ -32,7 +32,6 @@ mod run;
 mod sandbox;
 mod session;
 mod source;
-mod suggest;
 #[cfg(test)]
 mod tests;
 

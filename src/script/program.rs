@@ -20,8 +20,9 @@ use super::known::Known;
 use super::natives::Natives;
 use super::procedure::Procedure;
 use super::rename::{self, Renaming};
+use super::sandbox;
 use super::source::SourceFile;
-use super::{sandbox, suggest};
+use crate::spelling;
 
 /// All procedure files of a folder, compiled.
 pub(crate) struct Program {
@@ -227,7 +228,8 @@ impl Program {
     pub(super) fn place_of(&self, procedure: &str) -> Result<usize, Error> {
         self.index.get(procedure).copied().ok_or_else(|| Error::UnknownProcedure {
             name: procedure.to_owned(),
-            suggestion: suggest::nearest(procedure, self.procedures.iter().map(|p| p.name.as_str())).map(str::to_owned),
+            suggestion: spelling::nearest(procedure, self.procedures.iter().map(|p| p.name.as_str()))
+                .map(str::to_owned),
         })
     }
 
