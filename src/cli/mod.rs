@@ -69,7 +69,7 @@ enum Command {
     Rollback(release::Rollback),
     /// Find documents of a collection.
     Find(find::Find),
-    /// List limits and their live buckets; block, unblock or reset a key.
+    /// List limits and their live buckets; override, block or reset a key.
     Limits(limits::Limits),
     /// Reclaim what expired, now.
     Sweep(sweep::Sweep),
