@@ -1,8 +1,9 @@
 //! The sled tree: rows at rest. The only module that names sled.
 //!
-//! sled 0.34.7 is used by rules that were found by measurement: one tree; one writing thread; batches of at
-//! most [`BATCH_ROWS`] (larger mixed ones leak memory and disk); a flush after each batch (unpaced writing
-//! can deadlock inside sled); never its own transactions; no background flushing. Its `flush` on Linux ends in
+//! sled 0.34.7 is used by rules that were found by measurement: one tree; one writing thread; rows one by one,
+//! never in sled's batches (large mixed ones leak memory and disk, and each holds up every reader while it lasts)
+//! nor in its transactions; a flush after every [`FLUSH_ROWS`] (unpaced writing can deadlock inside sled); no
+//! background flushing. Its `flush` on Linux ends in
 //! `sync_file_range`, which reaches neither the drive's cache nor the file's size, so [`SledStore::flush`]
 //! follows it with a sync of sled's files.
 
@@ -19,8 +20,8 @@ use crate::time::Deadline;
 
 use super::{Batch, Direction, Pair, Range, Store, StoreError};
 
-/// The most rows in one batch given to sled.
-const BATCH_ROWS: usize = 200;
+/// Rows written between two flushes.
+const FLUSH_ROWS: usize = 200;
 
 /// How long a tree that was just closed may take to let go of its file.
 const UNLOCK_PATIENCE: Duration = Duration::from_secs(10);
@@ -31,7 +32,7 @@ const MARK_KEY: &[u8] = b"\0journal";
 /// What sled is told its cache may hold; it holds about five times as much.
 const CACHE_BYTES: u64 = 64 << 20;
 
-/// Rows in a sled tree. Its batches are atomic only up to [`BATCH_ROWS`]: the journal above makes them so.
+/// Rows in a sled tree. A batch is not atomic here: the journal above, which is read back after a crash, makes it so.
 pub(super) struct SledStore {
     path: PathBuf,
     db: sled::Db,
@@ -166,15 +167,16 @@ impl Store for SledStore {
     }
 
     fn apply(&self, batch: &Batch) -> Result<(), StoreError> {
-        for part in batch.chunks(BATCH_ROWS) {
-            let mut rows = sled::Batch::default();
-            for (key, value) in part {
-                match value {
-                    Some(value) => rows.insert(&key[..], &value[..]),
-                    None => rows.remove(&key[..]),
+        for part in batch.chunks(FLUSH_ROWS) {
+            self.work("writing to", || {
+                for (key, value) in part {
+                    match value {
+                        Some(value) => self.db.insert(&key[..], &value[..])?,
+                        None => self.db.remove(&key[..])?,
+                    };
                 }
-            }
-            self.work("writing to", || self.db.apply_batch(rows))?;
+                Ok(())
+            })?;
             self.work("flushing", || self.db.flush())?;
         }
         Ok(())
