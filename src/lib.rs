@@ -67,6 +67,7 @@ mod document;
 mod element;
 mod engine;
 mod error;
+pub mod guide;
 mod id;
 mod limit;
 mod outcome;
