@@ -50,7 +50,9 @@ pub(crate) enum InvalidOverride {
     Limit(#[from] InvalidLimit),
     #[error("an override of limit {0:?} changes no setting: name at least one, such as rate")]
     Empty(String),
-    #[error("an override until {until} is over at {now}: give a later instant, or revoke the one there is")]
+    #[error(
+        "an override until {until} is over, for it is {now} already: give a later instant, or revoke the one there is"
+    )]
     Past { until: Timestamp, now: Timestamp },
     #[error("an override until {} ms is beyond the year 9999: end it earlier", .0.as_millis())]
     Far(Timestamp),

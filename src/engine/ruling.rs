@@ -185,8 +185,8 @@ mod tests {
             (settings("speed", Value::Int(1)), later, "option is \"speed\""),
             (settings("start", Value::from("epoch")), later, "belongs to the declaration"),
             (Map::new(), later, "name at least one, such as rate"),
-            (settings("rate", Value::Int(9)), now, "is over at 1970-01-01T00:16:40Z"),
-            (settings("rate", Value::Int(9)), Timestamp::from_millis(i64::MIN), "is over at"),
+            (settings("rate", Value::Int(9)), now, "is over, for it is 1970-01-01T00:16:40Z already"),
+            (settings("rate", Value::Int(9)), Timestamp::from_millis(i64::MIN), "is over, for"),
             (settings("rate", Value::Int(9)), Timestamp::NEVER, "beyond the year 9999"),
         ] {
             let refused = engine.transaction(|tx| tx.set_override(&api, "k", &changes, until)).unwrap_err();
