@@ -99,3 +99,8 @@ pub use store::{Batch, Bytes, Direction, MemoryStore, Pair, Range, Store, StoreE
 pub use time::Stopwatch;
 pub use time::{Clock, InvalidTime, ManualClock, SystemClock, Timestamp, parse_duration};
 pub use value::{InvalidValue, Map, Value};
+
+/// The README's Rust code, compiled and run as it stands.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
