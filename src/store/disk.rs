@@ -13,9 +13,12 @@ use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use parking_lot::{Condvar, Mutex};
+
+use crate::time::Stopwatch;
 
 use super::journal::Journal;
 use super::overlay::{self, Overlay};
@@ -25,6 +28,8 @@ use super::{Batch, Bytes, Direction, Pair, Range, Store, StoreError, merge};
 /// A checkpoint begins when the segment being written is this long. Writes wait for the one that is running when
 /// the next segment is twice as long; so memory holds three times this at most.
 const CHECKPOINT_BYTES: u64 = 32 << 20;
+/// Rows that a checkpoint writes before it rests.
+const PACED_ROWS: usize = 200;
 /// Rows copied at a time when the tree is rebuilt.
 const COPY_ROWS: usize = 1_000;
 
@@ -41,6 +46,8 @@ struct Layers {
 struct Work {
     wanted: bool,
     running: bool,
+    /// Somebody waits for the checkpoint: it does not rest.
+    hurried: bool,
     stopping: bool,
     failed: Option<StoreError>,
 }
@@ -230,7 +237,11 @@ impl Shared {
         // Neighbours share a page of the tree.
         rows.sort_unstable();
         require_room(&self.path, moving.bytes() as u64)?;
-        tree.apply(&rows)?;
+        for part in rows.chunks(PACED_ROWS) {
+            let begun = Stopwatch::start();
+            tree.apply(&part.to_vec())?;
+            self.rest(begun.elapsed());
+        }
         tree.mark(next - 1)?;
         tree.flush()?;
         let fail = |cause| StoreError::io("removing a journal segment", cause);
@@ -243,9 +254,21 @@ impl Shared {
         Ok(())
     }
 
+    /// Leaves the machine to callers for a while, unless somebody waits for the checkpoint or the journal grows too long.
+    ///
+    /// Readers of a page that is being written are slow: without rests one call in a hundred took twice as long.
+    fn rest(&self, span: Duration) {
+        let mut work = self.work.lock();
+        let hurried = work.stopping || work.hurried || self.journal.lock().length() > CHECKPOINT_BYTES;
+        if !hurried {
+            self.changed.wait_for(&mut work, span);
+        }
+    }
+
     /// Asks for a checkpoint and waits for it.
     fn checkpoint_now(&self) -> Result<(), StoreError> {
         let mut work = self.work.lock();
+        work.hurried = true;
         while work.running {
             self.changed.wait(&mut work);
         }
@@ -254,6 +277,7 @@ impl Shared {
         while (work.wanted || work.running) && work.failed.is_none() {
             self.changed.wait(&mut work);
         }
+        work.hurried = false;
         work.failed.clone().map_or(Ok(()), Err)
     }
 
