@@ -226,7 +226,7 @@ impl Shared {
             let layers = self.layers.load();
             let moving = layers.settled.clone();
             self.layers.store(Arc::new(Layers {
-                settled: Arc::default(),
+                settled: Arc::new(Overlay::with_room(moving.rows())),
                 moving: Some(moving.clone()),
                 tree: layers.tree.clone(),
             }));

@@ -31,6 +31,12 @@ pub(crate) fn hash(key: &[u8]) -> u64 {
 /// A row: the key, and its value or its deletion.
 type Row = (Bytes, Option<Bytes>);
 
+/// A row in its table, with the key's hash: a table that grows must not read every key again.
+struct Slot {
+    hash: u64,
+    row: Row,
+}
+
 #[derive(Default)]
 struct Order {
     sorted: BTreeSet<Bytes>,
@@ -40,7 +46,7 @@ struct Order {
 
 /// Rows in memory above other rows.
 pub(crate) struct Overlay {
-    shards: Box<[RwLock<HashTable<Row>>]>,
+    shards: Box<[RwLock<HashTable<Slot>>]>,
     order: Mutex<Order>,
     bytes: AtomicUsize,
     rows: AtomicUsize,
@@ -48,36 +54,43 @@ pub(crate) struct Overlay {
 
 impl Default for Overlay {
     fn default() -> Self {
+        Overlay::with_room(0)
+    }
+}
+
+impl Overlay {
+    /// An empty overlay that takes about `rows` rows before its tables grow: who grows one makes a caller wait.
+    pub(crate) fn with_room(rows: usize) -> Overlay {
+        let each = rows.div_ceil(SHARDS);
         Overlay {
-            shards: (0..SHARDS).map(|_| RwLock::default()).collect(),
+            shards: (0..SHARDS).map(|_| RwLock::new(HashTable::with_capacity(each))).collect(),
             order: Mutex::default(),
             bytes: AtomicUsize::new(0),
             rows: AtomicUsize::new(0),
         }
     }
-}
 
-impl Overlay {
     /// The row at `key`: `Some(None)` says that it is deleted here, `None` that this overlay knows nothing of it.
     pub(crate) fn get(&self, hash: u64, key: &[u8]) -> Option<Option<Bytes>> {
         let shard = self.shard(hash).read();
-        shard.find(hash, |row| row.0[..] == *key).map(|row| row.1.clone())
+        shard.find(hash, |slot| slot.row.0[..] == *key).map(|slot| slot.row.1.clone())
     }
 
     /// Puts a row, or its deletion.
     pub(crate) fn put(&self, hash_of_key: u64, key: &Bytes, value: Option<Bytes>) {
         let added = value.as_ref().map_or(0, |value| value.len());
         let mut shard = self.shard(hash_of_key).write();
-        if let Some(row) = shard.find_mut(hash_of_key, |row| row.0 == *key) {
-            let removed = row.1.as_ref().map_or(0, |value| value.len());
-            row.1 = value;
+        if let Some(slot) = shard.find_mut(hash_of_key, |slot| slot.row.0 == *key) {
+            let old = std::mem::replace(&mut slot.row.1, value);
             drop(shard);
+            let removed = old.map_or(0, |value| value.len());
             // One writer: the sum cannot pass below zero between the two steps.
             self.bytes.fetch_add(added, Ordering::Relaxed);
             self.bytes.fetch_sub(removed, Ordering::Relaxed);
             return;
         }
-        shard.insert_unique(hash_of_key, (key.clone(), value), |row| hash(&row.0));
+        let slot = Slot { hash: hash_of_key, row: (key.clone(), value) };
+        shard.insert_unique(hash_of_key, slot, |slot| slot.hash);
         drop(shard);
         self.order.lock().recent.push(key.clone());
         self.bytes.fetch_add(key.len() + added + ROW_OVERHEAD_BYTES, Ordering::Relaxed);
@@ -98,7 +111,7 @@ impl Overlay {
     pub(crate) fn to_batch(&self) -> Batch {
         let mut batch = Vec::with_capacity(self.rows());
         for shard in &self.shards {
-            batch.extend(shard.read().iter().cloned());
+            batch.extend(shard.read().iter().map(|slot| slot.row.clone()));
         }
         batch
     }
@@ -123,7 +136,7 @@ impl Overlay {
         rows.extend(keys.into_iter().filter_map(|key| self.get(hash(&key), &key).map(|value| (key, value))));
     }
 
-    fn shard(&self, hash: u64) -> &RwLock<HashTable<Row>> {
+    fn shard(&self, hash: u64) -> &RwLock<HashTable<Slot>> {
         // The low bits choose the version word and the table's slot takes the high ones; these lie between.
         &self.shards[(hash >> 24) as usize % SHARDS]
     }

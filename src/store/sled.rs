@@ -2,8 +2,8 @@
 //!
 //! sled 0.34.7 is used by rules that were found by measurement: one tree; one writing thread; rows one by one,
 //! never in sled's batches (large mixed ones leak memory and disk, and each holds up every reader while it lasts)
-//! nor in its transactions; a flush after every [`FLUSH_ROWS`] (unpaced writing can deadlock inside sled); no
-//! background flushing. Its `flush` on Linux ends in
+//! nor in its transactions; a flush after every [`FLUSH_ROWS`] (unpaced writing can deadlock inside sled); what a
+//! write replaces freed at once by who wrote; no background flushing. Its `flush` on Linux ends in
 //! `sync_file_range`, which reaches neither the drive's cache nor the file's size, so [`SledStore::flush`]
 //! follows it with a sync of sled's files.
 
@@ -22,6 +22,12 @@ use super::{Batch, Direction, Pair, Range, Store, StoreError};
 
 /// Rows written between two flushes.
 const FLUSH_ROWS: usize = 200;
+
+/// Rows written before the pages that they replaced are freed.
+///
+/// Each write replaces a page, and what is not freed here is freed by whoever reads next, hundreds of pages at a time:
+/// one reader in a thousand waited 0.4 ms for it.
+const COLLECT_ROWS: usize = 8;
 
 /// How long a tree that was just closed may take to let go of its file.
 const UNLOCK_PATIENCE: Duration = Duration::from_secs(10);
@@ -169,11 +175,14 @@ impl Store for SledStore {
     fn apply(&self, batch: &Batch) -> Result<(), StoreError> {
         for part in batch.chunks(FLUSH_ROWS) {
             self.work("writing to", || {
-                for (key, value) in part {
-                    match value {
-                        Some(value) => self.db.insert(&key[..], &value[..])?,
-                        None => self.db.remove(&key[..])?,
-                    };
+                for rows in part.chunks(COLLECT_ROWS) {
+                    for (key, value) in rows {
+                        match value {
+                            Some(value) => self.db.insert(&key[..], &value[..])?,
+                            None => self.db.remove(&key[..])?,
+                        };
+                    }
+                    crossbeam_epoch::pin().flush();
                 }
                 Ok(())
             })?;

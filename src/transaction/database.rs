@@ -94,9 +94,11 @@ impl Shared {
 
     /// Cuts the active overlay; returns it with the number of the last commit in it.
     pub(super) fn freeze(&self) -> (Arc<Overlay>, u64) {
+        // Made before anybody has to wait; the next interval will write about as many rows as this one.
+        let active = Arc::new(Overlay::with_room(self.layers.load().active.rows()));
         let _lock = self.commit_lock.lock();
         let frozen = self.layers.load().active.clone();
-        self.layers.store(Arc::new(Layers { active: Arc::default(), frozen: Some(frozen.clone()) }));
+        self.layers.store(Arc::new(Layers { active, frozen: Some(frozen.clone()) }));
         (frozen, self.versions.clock())
     }
 
