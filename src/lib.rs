@@ -73,6 +73,8 @@ mod limit;
 mod outcome;
 mod release;
 mod script;
+#[cfg(feature = "smtp")]
+mod smtp;
 mod spelling;
 mod store;
 pub mod testing;
@@ -93,6 +95,8 @@ pub use limit::{
 pub use outcome::{Outcome, Refusal, RefusalKind};
 pub use release::{Release, ReleaseFile};
 pub use script::{Arguments, Budget, Level, LogLine, Parameter, ParameterKind, Procedure};
+#[cfg(feature = "smtp")]
+pub use smtp::{InvalidMail, InvalidSmtp, SmtpSettings, SmtpTls};
 pub use store::{Batch, Bytes, Direction, MemoryStore, Pair, Range, Store, StoreError, Write};
 // For the command line alone: only `time` reads a clock.
 #[doc(hidden)]

@@ -13,7 +13,7 @@ const LAYERS: &[&[&str]] = &[
     &["bucket", "document", "release"],
     &["script"],
     &["engine"],
-    &["testing"],
+    &["testing", "smtp"],
     // The guide holds no code but its tests.
     &["cli", "guide"],
 ];
