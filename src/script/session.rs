@@ -98,7 +98,7 @@ impl Program {
                     session.scope.remove_oldest(session.constants);
                 }
             }
-            Ending::Failed(Error::Script(script) | Error::Budget(script)) => {
+            Ending::Failed(Error::Script(script) | Error::Budget(script) | Error::Cancelled(script)) => {
                 session.scope = before;
                 if script.source_line.is_none()
                     && let Some(position) = &script.position

@@ -281,7 +281,7 @@ fn shift(error: &mut Error, input: &Input<'_>) {
         }
     };
     match error {
-        Error::Script(script) | Error::Budget(script) => {
+        Error::Script(script) | Error::Budget(script) | Error::Cancelled(script) => {
             shift(&mut script.position);
             script.stack.iter_mut().for_each(|frame| shift(&mut frame.position));
         }
@@ -292,7 +292,7 @@ fn shift(error: &mut Error, input: &Input<'_>) {
 
 fn first_place(error: &Error) -> Option<&Position> {
     match error {
-        Error::Script(script) | Error::Budget(script) => script.position.as_ref(),
+        Error::Script(script) | Error::Budget(script) | Error::Cancelled(script) => script.position.as_ref(),
         Error::Compile(faults) => faults.first().and_then(|fault| fault.position.as_ref()),
         _ => None,
     }
@@ -300,7 +300,7 @@ fn first_place(error: &Error) -> Option<&Position> {
 
 /// Where in the input the call was that led to the error.
 fn call_site(error: &Error, name: &str) -> Option<(usize, usize)> {
-    let (Error::Script(script) | Error::Budget(script)) = error else { return None };
+    let (Error::Script(script) | Error::Budget(script) | Error::Cancelled(script)) = error else { return None };
     let frame = script.stack.iter().rev().find_map(|frame| frame.position.as_ref().filter(|p| &*p.file == name))?;
     Some((frame.line, frame.column))
 }
