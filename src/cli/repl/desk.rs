@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde::Serialize;
-use tollgate::{Engine, Error, Map, Outcome, Position, Session, Stopwatch, Value};
+use tollgate::{CancelHandle, Engine, Error, Map, Outcome, Position, Session, Stopwatch, Value};
 
 use super::super::console::{Console, Style};
 use super::super::exit::Exit;
@@ -23,6 +23,8 @@ pub(crate) struct Desk {
     pub(super) session: Session,
     pub(super) source: Source,
     pub(super) clock: Arc<ReplClock>,
+    /// Stops the input that runs.
+    pub(super) cancel: CancelHandle,
     pub(super) caller: Map,
     pub(super) timer: bool,
     pub(super) bail: bool,
@@ -76,12 +78,15 @@ struct CommandRecord<'a> {
 
 impl Desk {
     pub(crate) fn new(engine: Engine, source: Source, clock: Arc<ReplClock>) -> Desk {
-        let session = engine.session();
+        let mut session = engine.session();
+        let cancel = CancelHandle::new();
+        session.set_cancel(cancel.clone());
         Desk {
             engine,
             session,
             source,
             clock,
+            cancel,
             caller: Map::new(),
             timer: false,
             bail: false,
@@ -239,6 +244,9 @@ impl Desk {
         shift(&mut error, input);
         if console.json {
             console.record(&InputRecord { input: number, outcome: OutcomeRecord::of_error(&error) })?;
+        }
+        if console.draw(&error) {
+            return Ok(Flow::Failed);
         }
         match first_place(&error) {
             Some(place) if &*place.file == input.name => console.fault(&error.to_string()),
