@@ -182,7 +182,7 @@ impl Console {
 
 /// Whether terminals are set to show more than ASCII.
 fn shows_unicode() -> bool {
-    let locale = ["LC_ALL", "LC_CTYPE", "LANG"].iter().filter_map(|name| std::env::var_os(name)).find(|value| !value.is_empty());
+    let locale = ["LC_ALL", "LC_CTYPE", "LANG"].iter().filter_map(std::env::var_os).find(|value| !value.is_empty());
     cfg!(windows)
         || locale.is_some_and(|locale| {
             let locale = locale.to_string_lossy().to_ascii_lowercase();

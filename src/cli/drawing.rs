@@ -160,7 +160,8 @@ mod tests {
     fn several_faults_are_drawn_at_once() {
         let text = "fn f() {\n\tinsrt(\"é\", 1); now(1)\n}";
         let drawn = Drawer::new(false, false).error(&error(text)).unwrap();
-        let first = "  x there is no function `insrt`\n   ,-[a.rhai:2:2]\n 2 |     insrt(\"é\", 1); now(1)\n   :     ^\n";
+        let first =
+            "  x there is no function `insrt`\n   ,-[a.rhai:2:2]\n 2 |     insrt(\"é\", 1); now(1)\n   :     ^\n";
         assert!(drawn.starts_with(first), "{drawn}");
         assert!(drawn.contains("  help: did you mean `insert`?\n  x `now` takes 0 arguments, not 1\n"), "{drawn}");
         assert!(drawn.contains("[a.rhai:2:17]"), "{drawn}");

@@ -20,7 +20,10 @@ fn engine(body: &str, cancel: &CancelHandle) -> Engine {
             cancel.cancel();
             Ok(Value::Null)
         })
-        .source("test.rhai", &format!("fn test() {{ insert(\"t\", #{{}}); {body} }} fn all() {{ count(\"t\", #{{}}) }}"))
+        .source(
+            "test.rhai",
+            &format!("fn test() {{ insert(\"t\", #{{}}); {body} }} fn all() {{ count(\"t\", #{{}}) }}"),
+        )
         .open()
         .unwrap()
 }

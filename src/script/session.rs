@@ -115,7 +115,8 @@ impl Program {
     }
 
     fn snippet_faults(&self, file: &SourceFile, ast: &rhai::AST) -> Vec<Diagnostic> {
-        let mut procedures: BTreeMap<String, Signatures> = self.procedures().iter().map(Procedure::signatures).collect();
+        let mut procedures: BTreeMap<String, Signatures> =
+            self.procedures().iter().map(Procedure::signatures).collect();
         // Functions that the snippet defines are for the snippet only.
         procedures.extend(ast.iter_functions().map(|function| {
             let signature = procedure::signature(function.name, &function.params);
