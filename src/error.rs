@@ -30,6 +30,8 @@ pub enum Error {
     Script(Box<ScriptError>),
     /// The call used up a budget: make it smaller, or raise the budget.
     Budget(Box<ScriptError>),
+    /// The caller stopped the call by its [`CancelHandle`](crate::CancelHandle): nothing to do.
+    Cancelled(Box<ScriptError>),
     /// Files that do not load: correct them. What was loaded before stays.
     Compile(Vec<Diagnostic>),
     /// Another process holds the store: stop it.
@@ -196,7 +198,7 @@ impl fmt::Display for Error {
             Error::BadArguments { procedure, message, signature } => {
                 write!(f, "bad arguments for {procedure}: {message}\n   usage: {signature}")
             }
-            Error::Script(error) | Error::Budget(error) => write!(f, "{error}"),
+            Error::Script(error) | Error::Budget(error) | Error::Cancelled(error) => write!(f, "{error}"),
             Error::Compile(diagnostics) => {
                 for (index, diagnostic) in diagnostics.iter().enumerate() {
                     if index > 0 {
@@ -230,6 +232,7 @@ impl Error {
             Error::BadArguments { .. } => "bad_arguments",
             Error::Script(error) => &error.code,
             Error::Budget(_) => "budget",
+            Error::Cancelled(_) => "cancelled",
             Error::Compile(_) => "compile",
             Error::Busy { .. } => "busy",
             Error::Storage(_) => "storage",

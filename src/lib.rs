@@ -42,6 +42,7 @@
 //! * [`Clock`]: where the time comes from; [`ManualClock`] stands still until it is moved.
 //! * [`Durability`]: when a call returns: when its data is on disk, or before.
 //! * [`Budget`]: what one call may use: time, steps, sizes, documents.
+//! * [`CancelHandle`]: stops a running call from elsewhere.
 //! * [`Error`]: a call, load or opening that failed, named by what the caller does next.
 //!
 //! # Layers
@@ -94,7 +95,7 @@ pub use limit::{
 };
 pub use outcome::{Outcome, Refusal, RefusalKind};
 pub use release::{Release, ReleaseFile};
-pub use script::{Arguments, Budget, Level, LogLine, Parameter, ParameterKind, Procedure};
+pub use script::{Arguments, Budget, CancelHandle, Level, LogLine, Parameter, ParameterKind, Procedure};
 #[cfg(feature = "smtp")]
 pub use smtp::{InvalidMail, InvalidSmtp, SmtpSettings, SmtpTls};
 pub use store::{Batch, Bytes, Direction, MemoryStore, Pair, Range, Store, StoreError, Write};

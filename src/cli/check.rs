@@ -47,7 +47,7 @@ impl Check {
             if console.json {
                 console.record(&FaultRecord::of(fault))?;
             } else {
-                console.line(fault.to_string())?;
+                console.fault_line(fault)?;
             }
         }
         let errors = faults.iter().filter(|fault| fault.severity == Severity::Error).count();

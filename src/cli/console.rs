@@ -3,8 +3,9 @@
 use std::io::{self, BufWriter, IsTerminal, Stdout, Write};
 
 use serde::Serialize;
-use tollgate::{Diagnostic, Severity};
+use tollgate::Diagnostic;
 
+use super::drawing::Drawer;
 use super::exit::Exit;
 use super::record::OutcomeRecord;
 
@@ -15,6 +16,9 @@ pub(crate) struct Console {
     pub(crate) json: bool,
     colour_out: bool,
     colour_err: bool,
+    /// How errors of procedure files look, where a terminal shows them; elsewhere they are plain text.
+    draw_out: Option<Drawer>,
+    draw_err: Option<Drawer>,
 }
 
 /// A colour or weight, where the terminal shows them.
@@ -48,13 +52,17 @@ impl Console {
     /// A console on this process's streams.
     pub(crate) fn new(json: bool) -> Console {
         // no-color.org: any text but the empty one switches colour off.
-        let wanted = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
-            && std::env::var_os("TERM").is_none_or(|term| term != "dumb");
+        let wanted = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+        let able = std::env::var_os("TERM").is_none_or(|term| term != "dumb");
+        let (out, err) = (able && io::stdout().is_terminal(), able && io::stderr().is_terminal());
+        let drawer = |terminal: bool| terminal.then(|| Drawer::new(wanted, shows_unicode()));
         Console {
             out: BufWriter::new(io::stdout()),
             json,
-            colour_out: wanted && io::stdout().is_terminal(),
-            colour_err: wanted && io::stderr().is_terminal(),
+            colour_out: wanted && out,
+            colour_err: wanted && err,
+            draw_out: drawer(out),
+            draw_err: drawer(err),
         }
     }
 
@@ -101,16 +109,25 @@ impl Console {
 
     /// Writes a fault of a procedure file to stderr.
     pub(crate) fn diagnostic(&self, diagnostic: &Diagnostic) {
-        let text = diagnostic.to_string();
-        let (word, style) = match diagnostic.severity {
-            Severity::Error => ("error:", Style::Bad),
-            Severity::Warning => ("warning:", Style::Warning),
-        };
-        if self.colour_err {
-            eprintln(&text.replacen(word, &style.paint(word), 1));
-        } else {
-            eprintln(&text);
+        if let Some(drawer) = &self.draw_err {
+            return eprintln(&drawer.diagnostic(diagnostic));
         }
+        eprintln(&diagnostic.to_string());
+    }
+
+    /// Writes a fault of a procedure file as data.
+    pub(crate) fn fault_line(&mut self, fault: &Diagnostic) -> io::Result<()> {
+        let text = self.draw_out.as_ref().map_or_else(|| fault.to_string(), |drawer| drawer.diagnostic(fault));
+        self.line(text)
+    }
+
+    /// Draws an error of a procedure file on stderr, where that is a terminal; says whether it did.
+    pub(crate) fn draw(&self, error: &tollgate::Error) -> bool {
+        let drawn = self.draw_err.as_ref().and_then(|drawer| drawer.error(error));
+        if let Some(text) = &drawn {
+            eprintln(text);
+        }
+        drawn.is_some()
     }
 
     /// Writes an error's text that begins with its place to stderr.
@@ -144,6 +161,7 @@ impl Console {
     /// Writes an error of the engine to stderr; each fault of a file on its own.
     pub(crate) fn engine_error(&self, error: &tollgate::Error) {
         match error {
+            error if self.draw(error) => {}
             tollgate::Error::Compile(faults) => faults.iter().for_each(|fault| self.diagnostic(fault)),
             other => self.error(other.to_string()),
         }
@@ -160,6 +178,16 @@ impl Console {
             }
         }
     }
+}
+
+/// Whether terminals are set to show more than ASCII.
+fn shows_unicode() -> bool {
+    let locale = ["LC_ALL", "LC_CTYPE", "LANG"].iter().filter_map(std::env::var_os).find(|value| !value.is_empty());
+    cfg!(windows)
+        || locale.is_some_and(|locale| {
+            let locale = locale.to_string_lossy().to_ascii_lowercase();
+            locale.contains("utf-8") || locale.contains("utf8")
+        })
 }
 
 /// Writes to stderr, where nothing can be done about a failure.

@@ -81,7 +81,7 @@ impl Exit {
         match error {
             Error::UnknownProcedure { .. } | Error::NotFound(_) => Exit::NotFound,
             Error::BadArguments { .. } | Error::Config(_) | Error::ReadOnly => Exit::Usage,
-            Error::Script(_) | Error::Budget(_) | Error::Compile(_) => Exit::Script,
+            Error::Script(_) | Error::Budget(_) | Error::Cancelled(_) | Error::Compile(_) => Exit::Script,
             Error::Busy { .. } | Error::Storage(_) | Error::Closed => Exit::Store,
             // An error of a kind that this command line does not know stopped it all the same.
             _ => Exit::Script,

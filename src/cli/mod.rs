@@ -11,6 +11,7 @@ mod compact;
 mod completions;
 mod console;
 mod doctor;
+mod drawing;
 mod exit;
 mod find;
 mod format;

@@ -45,7 +45,9 @@ impl OutcomeRecord {
     /// The record of a call that failed. What was thrown is its `data`.
     pub(crate) fn of_error(error: &Error) -> OutcomeRecord {
         let (message, data) = match error {
-            Error::Script(script) | Error::Budget(script) => (script.message.clone(), script.value.clone()),
+            Error::Script(script) | Error::Budget(script) | Error::Cancelled(script) => {
+                (script.message.clone(), script.value.clone())
+            }
             Error::Compile(faults) => (faults.iter().map(fault_text).collect::<Vec<_>>().join("; "), Value::Null),
             other => (other.to_string(), Value::Null),
         };

@@ -7,7 +7,7 @@ use serde::de::DeserializeOwned;
 
 use crate::error::Error;
 use crate::outcome::Outcome;
-use crate::script::{Arguments, Call, Ending};
+use crate::script::{Arguments, Call, CancelHandle, Ending};
 use crate::time::Deadline;
 use crate::transaction::{Committed, Fault, Mode};
 use crate::value::Value;
@@ -85,6 +85,7 @@ impl Engine {
         let starts_alone = contention.is_some_and(|contention| contention.starts_alone());
         let mut clashes = 0;
         loop {
+            options.cancel.as_ref().map_or(Ok(()), CancelHandle::check)?;
             let mode = inner.mode(clashes, starts_alone);
             let transaction = inner.database.begin(mode, now, budget.quota());
             let mut call =
@@ -92,6 +93,7 @@ impl Engine {
             // A run alone begins with all its time: what clashes took of it is not the caller's doing.
             let alone = mode == Mode::Alone;
             call.set_deadline(if alone && clashes > 0 { Deadline::after(patience) } else { deadline });
+            call.set_cancel(options.cancel.clone());
             let finished = loaded.program.run(procedure, arguments.clone(), call);
             let (ending, mut call) = (finished.ending, finished.call);
             let log = std::mem::take(&mut call.log);

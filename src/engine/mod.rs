@@ -7,6 +7,8 @@
 mod background;
 mod builder;
 mod call;
+#[cfg(test)]
+mod cancel_test;
 mod contention;
 mod doctor;
 mod lease;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::script::Budget;
+use crate::script::{Budget, CancelHandle};
 use crate::time::Timestamp;
 use crate::value::Map;
 
@@ -38,6 +38,7 @@ pub struct CallOptions {
     pub(super) deadline: Option<Duration>,
     pub(super) budget: Option<Budget>,
     pub(super) at: Option<Timestamp>,
+    pub(super) cancel: Option<CancelHandle>,
 }
 
 impl CallOptions {
@@ -73,6 +74,13 @@ impl CallOptions {
     #[must_use]
     pub fn budget(mut self, budget: Budget) -> Self {
         self.budget = Some(budget);
+        self
+    }
+
+    /// What stops the call while it runs: see [`CancelHandle`].
+    #[must_use]
+    pub fn cancel(mut self, cancel: CancelHandle) -> Self {
+        self.cancel = Some(cancel);
         self
     }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::error::Error;
 use crate::outcome::Outcome;
-use crate::script::{self, Call, Ending, LogLine};
+use crate::script::{self, Call, CancelHandle, Ending, LogLine};
 use crate::transaction::{Fault, Mode, Transaction};
 use crate::value::{Map, Value};
 
@@ -26,6 +26,7 @@ pub struct Session {
     variables: script::Session,
     program: Arc<script::Program>,
     caller: Arc<Map>,
+    cancel: CancelHandle,
     open: Option<Transaction>,
     log: Vec<LogLine>,
     name: String,
@@ -40,6 +41,7 @@ impl Engine {
             variables: script::Session::new(&program),
             program,
             caller: Arc::default(),
+            cancel: CancelHandle::new(),
             open: None,
             log: Vec::new(),
             name: "<input>".into(),
@@ -52,6 +54,7 @@ impl Session {
     /// undoes only itself.
     pub fn eval(&mut self, input: &str) -> Result<Outcome<Value>, Error> {
         self.engine.check_open()?;
+        self.cancel.check()?;
         let program = self.engine.inner.loaded.load().program.clone();
         if !Arc::ptr_eq(&program, &self.program) {
             self.variables.rebase(&program);
@@ -120,7 +123,9 @@ impl Session {
 
     fn run(&mut self, transaction: Transaction, seed: [u8; 32], input: &str) -> (Ending, Box<Call>) {
         let inner = &self.engine.inner;
-        let call = Call::new(transaction, inner.catalogue.clone(), self.caller.clone(), seed, inner.budget.clone());
+        let (catalogue, caller, budget) = (inner.catalogue.clone(), self.caller.clone(), inner.budget.clone());
+        let mut call = Call::new(transaction, catalogue, caller, seed, budget);
+        call.set_cancel(Some(self.cancel.clone()));
         let finished = self.program.eval(input, &self.name, &mut self.variables, call);
         (finished.ending, finished.call)
     }
@@ -168,6 +173,11 @@ impl Session {
     /// What `caller()` gives from here on.
     pub fn set_caller(&mut self, caller: Map) {
         self.caller = Arc::new(caller);
+    }
+
+    /// What stops the input that runs: see [`CancelHandle`]. Once cancelled, it is to be reset before the next input.
+    pub fn set_cancel(&mut self, cancel: CancelHandle) {
+        self.cancel = cancel;
     }
 
     /// What stands for the file in errors, such as `<stdin>`.

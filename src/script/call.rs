@@ -19,6 +19,7 @@ use crate::transaction::{Fault, Transaction};
 use crate::value::{Map, Value};
 
 use super::budget::Budget;
+use super::cancel::CancelHandle;
 use super::raised::{Failure, Raised};
 
 /// How grave a log line is.
@@ -57,6 +58,7 @@ pub(crate) struct Call {
     /// Log lines so far, in order.
     pub(crate) log: Vec<LogLine>,
     deadline: Deadline,
+    cancel: Option<CancelHandle>,
     random: Option<ChaCha12Rng>,
     /// Bytes of the log lines so far.
     logged: usize,
@@ -74,6 +76,8 @@ pub(super) enum End {
         message: String,
         position: Position,
     },
+    /// The caller stopped it.
+    Cancelled,
     Fault(Fault),
 }
 
@@ -97,6 +101,7 @@ impl Call {
             budget,
             log: Vec::new(),
             deadline,
+            cancel: None,
             random: None,
             logged: 0,
             end: None,
@@ -107,6 +112,11 @@ impl Call {
     /// Lowers the deadline to one that the caller has.
     pub(crate) fn set_deadline(&mut self, deadline: Deadline) {
         self.deadline = deadline;
+    }
+
+    /// Lets the caller stop the call.
+    pub(crate) fn set_cancel(&mut self, cancel: Option<CancelHandle>) {
+        self.cancel = cancel;
     }
 
     /// The one instant of this call.
@@ -348,6 +358,7 @@ pub(super) fn with_own_call(
             (Some(End::Spent { message, .. }), _) => {
                 return Err(Raised::new("budget", message.clone()).into_error(position));
             }
+            (Some(End::Cancelled), _) => return Err(terminated(position)),
             (Some(End::Fault(fault)), _) => return Err(Raised::new("storage", fault.to_string()).into_error(position)),
             // An attempt takes refusals for itself; one left over is of a closure that never came back.
             (Some(End::Refused(_)), _) => {}
@@ -384,7 +395,7 @@ pub(super) fn print(text: &str) {
     }
 }
 
-/// How many operations pass between two looks at the clock.
+/// How many operations pass between two looks at the clock and at the caller's wish to stop.
 const CHECK_EVERY: u64 = 64;
 
 /// Called by the interpreter at each operation; anything returned stops the script.
@@ -393,9 +404,9 @@ pub(super) fn progress(operations: u64) -> Option<Dynamic> {
         return None;
     }
     let mut held = Held(CURRENT.take());
-    let (end, budget, deadline) = match &mut held.0 {
-        Current::Running(call) => (&mut call.end, &call.budget, call.deadline),
-        Current::Detached(detached) => (&mut detached.end, &detached.budget, detached.deadline),
+    let (end, budget, deadline, cancel) = match &mut held.0 {
+        Current::Running(call) => (&mut call.end, &call.budget, call.deadline, call.cancel.as_ref()),
+        Current::Detached(detached) => (&mut detached.end, &detached.budget, detached.deadline, None),
         Current::Nothing | Current::Loading => {
             // No call's budget applies while a file loads; the default one does.
             let allowed = Budget::default().operations;
@@ -403,7 +414,10 @@ pub(super) fn progress(operations: u64) -> Option<Dynamic> {
         }
     };
     if end.is_none() {
-        let message = if operations > budget.operations {
+        let message = if cancel.is_some_and(CancelHandle::is_cancelled) {
+            *end = Some(End::Cancelled);
+            return Some(Dynamic::UNIT);
+        } else if operations > budget.operations {
             spent("operations", budget.operations)
         } else if deadline.passed() {
             spent("time", format_args!("{} ms", budget.time.as_millis()))

@@ -10,6 +10,7 @@ use crate::error::Diagnostic;
 
 use super::diagnostic::{at, hinted, warning};
 use super::known::Known;
+use super::procedure::Signatures;
 use super::source::SourceFile;
 use crate::spelling;
 
@@ -18,10 +19,18 @@ pub(super) struct Names<'a> {
     pub(super) known: &'a Known,
     /// Constants of this file.
     pub(super) constants: &'a BTreeSet<String>,
-    /// Procedures of all files, with their numbers of parameters.
-    pub(super) procedures: &'a BTreeMap<String, usize>,
+    /// Procedures of all files.
+    pub(super) procedures: &'a BTreeMap<String, Signatures>,
     /// Private functions of this file.
-    pub(super) privates: &'a BTreeMap<String, BTreeSet<usize>>,
+    pub(super) privates: &'a BTreeMap<String, Signatures>,
+}
+
+/// Why a call with so many arguments fits none of these.
+fn misfit(signatures: &Signatures, count: usize) -> String {
+    let names: Vec<String> = signatures.values().map(|signature| format!("`{signature}`")).collect();
+    let counts: Vec<String> = signatures.keys().map(usize::to_string).collect();
+    let plural = if counts == ["1"] { "" } else { "s" };
+    format!("{} takes {} argument{plural}, not {count}", names.join(" or "), counts.join(" or "))
 }
 
 /// Where a file names its constants and private functions: what the second pass renames.
@@ -219,24 +228,20 @@ impl Check<'_> {
         }
         let count = call.args.len();
         let known_as = count + usize::from(method);
-        if let Some(arities) = names.privates.get(name) {
-            if arities.contains(&count) {
+        if let Some(signatures) = names.privates.get(name) {
+            if signatures.contains_key(&count) {
                 self.places.insert(place(position));
                 return;
             }
             // A host function of the same name and other parameters is fine.
             if !names.known.has(name, known_as) {
-                let list = arities.iter().map(usize::to_string).collect::<Vec<_>>().join(" or ");
-                let message = format!("`{name}` takes {list} arguments, not {count}");
-                return self.out.push(at(file, position, "wrong_arguments", message));
+                return self.out.push(at(file, position, "wrong_arguments", misfit(signatures, count)));
             }
         }
         match names.procedures.get(name) {
-            Some(parameters) if *parameters == count => return,
-            Some(parameters) if !names.known.has_name(name) => {
-                let plural = if *parameters == 1 { "" } else { "s" };
-                let message = format!("`{name}` takes {parameters} argument{plural}, not {count}");
-                return self.out.push(at(file, position, "wrong_arguments", message));
+            Some(signatures) if signatures.contains_key(&count) => return,
+            Some(signatures) if !names.known.has_name(name) => {
+                return self.out.push(at(file, position, "wrong_arguments", misfit(signatures, count)));
             }
             _ => {}
         }

@@ -14,6 +14,7 @@
 mod arguments;
 mod budget;
 mod call;
+mod cancel;
 mod check;
 mod compare;
 mod convert;
@@ -39,6 +40,7 @@ pub use arguments::Arguments;
 pub use budget::Budget;
 pub(crate) use call::{Autocommit, Call};
 pub use call::{Level, LogLine};
+pub use cancel::CancelHandle;
 pub(crate) use ending::Ending;
 pub(crate) use natives::Natives;
 pub use procedure::{Parameter, ParameterKind, Procedure};

@@ -1,5 +1,6 @@
 //! Procedures: what may be called by name, and how.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::error::Position;
@@ -119,10 +120,14 @@ impl Procedure {
                 }
             }
         }
-        let list: Vec<String> = parameters.iter().map(Parameter::to_string).collect();
-        let signature = format!("{name}({})", list.join(", "));
+        let signature = signature(name, &parameters);
         let documentation = lines.join("\n").trim().to_owned();
         (Procedure { name: name.to_owned(), parameters, documentation, signature, position }, faults)
+    }
+
+    /// Its name, and how it is called by its number of parameters.
+    pub(super) fn signatures(&self) -> (String, Signatures) {
+        (self.name.clone(), Signatures::from([(self.parameters.len(), self.signature.clone())]))
     }
 
     /// The file it is defined in.
@@ -139,6 +144,15 @@ impl std::fmt::Display for Parameter {
         }
         if self.optional { f.write_str("?") } else { Ok(()) }
     }
+}
+
+/// How the functions of one name are called, such as `pay(from, to)`, by their numbers of parameters.
+pub(super) type Signatures = BTreeMap<usize, String>;
+
+/// How a function is called, such as `pay(from, amount: int)`.
+pub(super) fn signature(name: &str, parameters: &[impl ToString]) -> String {
+    let list: Vec<String> = parameters.iter().map(ToString::to_string).collect();
+    format!("{name}({})", list.join(", "))
 }
 
 /// Reads ` name type?` into the parameter of that name. What follows the type is for people.

@@ -18,7 +18,7 @@ use super::host::collections::{self, CollectionValue};
 use super::host::limits::LimitValue;
 use super::known::Known;
 use super::natives::Natives;
-use super::procedure::Procedure;
+use super::procedure::{self, Procedure, Signatures};
 use super::rename::{self, Renaming};
 use super::sandbox;
 use super::source::SourceFile;
@@ -71,7 +71,7 @@ struct Surveyed<'a> {
     file: &'a SourceFile,
     ast: AST,
     constants: BTreeSet<String>,
-    privates: BTreeMap<String, BTreeSet<usize>>,
+    privates: BTreeMap<String, Signatures>,
 }
 
 impl Program {
@@ -92,7 +92,7 @@ impl Program {
 
         let surveyed = survey(&mut engine, &files, &mut faults);
         let (procedures, of_file) = name_procedures(&surveyed, &known, &mut faults);
-        let arities = procedures.iter().map(|p| (p.name.clone(), p.parameters.len())).collect();
+        let signatures = procedures.iter().map(Procedure::signatures).collect();
 
         let mut library = Module::new();
         let mut functions = HashMap::new();
@@ -105,7 +105,7 @@ impl Program {
             let mut places = Places::new();
             let before = errors(&faults);
             let names =
-                Names { known: &known, constants: &one.constants, procedures: &arities, privates: &one.privates };
+                Names { known: &known, constants: &one.constants, procedures: &signatures, privates: &one.privates };
             check::file(one.file, &one.ast, &names, &mut places, &mut faults);
             check::file_level(one.file, &one.ast, &mut faults);
             if errors(&faults) > before {
@@ -281,10 +281,12 @@ fn survey<'a>(engine: &mut Engine, files: &'a [SourceFile], faults: &mut Vec<Dia
                         _ => None,
                     })
                     .collect();
-                let mut privates: BTreeMap<String, BTreeSet<usize>> = BTreeMap::new();
+                let mut privates: BTreeMap<String, Signatures> = BTreeMap::new();
                 for definition in ast.iter_fn_def() {
                     if definition.access.is_private() {
-                        privates.entry(definition.name.to_string()).or_default().insert(definition.params.len());
+                        let signature = procedure::signature(&definition.name, &definition.params);
+                        let signatures = privates.entry(definition.name.to_string()).or_default();
+                        signatures.insert(definition.params.len(), signature);
                     }
                 }
                 surveyed.push(Surveyed { file, ast, constants, privates });

@@ -15,7 +15,7 @@ use super::budget::Budget;
 use super::call::{Autocommit, Call, Current, Detached, End, Entered, LogLine};
 use super::ending::{Ending, Finished};
 use super::program::{Compiled, Program};
-use super::{convert, diagnostic, failure};
+use super::{cancel, convert, diagnostic, failure};
 
 /// The interpreter's state for one program, kept by a thread between calls: what functions resolved to stays resolved.
 struct Machine {
@@ -96,7 +96,7 @@ impl Program {
         };
         let value = match (end, result) {
             (Some(End::Spent { message, position }), result) => {
-                Err(self.spent(procedure, &compiled.path, message, position, result.err()))
+                Err(Error::Budget(self.stopped(procedure, &compiled.path, "budget", message, position, result.err())))
             }
             (_, Ok(value)) => self.value(procedure, &compiled.path, &value),
             (_, Err(error)) => Err(failure::of_run(self, self, procedure, &compiled.path, *error)),
@@ -138,7 +138,12 @@ impl Program {
                 RefusalKind::Aborted => Ending::Aborted(refusal),
             },
             Some(End::Spent { message, position }) => {
-                Ending::Failed(self.spent(function, path, message, position, result.err()))
+                Ending::Failed(Error::Budget(self.stopped(function, path, "budget", message, position, result.err())))
+            }
+            Some(End::Cancelled) => {
+                let message = cancel::MESSAGE.to_owned();
+                let script = self.stopped(function, path, cancel::CODE, message, Position::NONE, result.err());
+                Ending::Failed(Error::Cancelled(script))
             }
             Some(End::Fault(fault)) => Ending::Fault(fault),
             None => match result {
@@ -168,27 +173,28 @@ impl Program {
         })
     }
 
-    /// The error of a spent budget: placed where the interpreter stopped, else where it was recorded.
-    fn spent(
+    /// The error of a run that was stopped: placed where the interpreter stopped, else where it was recorded.
+    fn stopped(
         &self,
         function: &str,
         path: &Arc<str>,
+        code: &str,
         message: String,
         position: Position,
         stopped: Option<Box<EvalAltResult>>,
-    ) -> Error {
+    ) -> Box<ScriptError> {
         let mut script = match stopped.map(|error| failure::of_run(self, self, function, path, *error)) {
-            Some(Error::Script(script) | Error::Budget(script)) => *script,
-            _ => ScriptError {
+            Some(Error::Script(script) | Error::Budget(script)) => script,
+            _ => Box::new(ScriptError {
                 stack: vec![Frame { function: function.to_owned(), position: diagnostic::position(path, position) }],
                 ..ScriptError::default()
-            },
+            }),
         };
-        script.code = "budget".into();
+        script.code = code.to_owned();
         script.message = message;
         script.hint = None;
         script.value = crate::value::Value::Null;
-        Error::Budget(Box::new(script))
+        script
     }
 }
 

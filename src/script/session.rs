@@ -1,5 +1,6 @@
 //! Sessions: snippets evaluated one after another over a program, with variables that last.
 
+use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
@@ -10,6 +11,7 @@ use crate::error::{Diagnostic, Error, Severity};
 use super::call::{Call, Current, Entered};
 use super::check::{self, Names, Places};
 use super::ending::{Ending, Finished};
+use super::procedure::{self, Procedure, Signatures};
 use super::program::Program;
 use super::source::SourceFile;
 use super::{diagnostic, rename, run};
@@ -98,7 +100,7 @@ impl Program {
                     session.scope.remove_oldest(session.constants);
                 }
             }
-            Ending::Failed(Error::Script(script) | Error::Budget(script)) => {
+            Ending::Failed(Error::Script(script) | Error::Budget(script) | Error::Cancelled(script)) => {
                 session.scope = before;
                 if script.source_line.is_none()
                     && let Some(position) = &script.position
@@ -113,10 +115,13 @@ impl Program {
     }
 
     fn snippet_faults(&self, file: &SourceFile, ast: &rhai::AST) -> Vec<Diagnostic> {
-        let mut procedures: std::collections::BTreeMap<String, usize> =
-            self.procedures().iter().map(|p| (p.name.clone(), p.parameters.len())).collect();
+        let mut procedures: BTreeMap<String, Signatures> =
+            self.procedures().iter().map(Procedure::signatures).collect();
         // Functions that the snippet defines are for the snippet only.
-        procedures.extend(ast.iter_functions().map(|function| (function.name.to_owned(), function.params.len())));
+        procedures.extend(ast.iter_functions().map(|function| {
+            let signature = procedure::signature(function.name, &function.params);
+            (function.name.to_owned(), Signatures::from([(function.params.len(), signature)]))
+        }));
         let names = Names {
             known: &self.known,
             constants: &Default::default(),

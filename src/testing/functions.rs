@@ -117,7 +117,7 @@ fn outcome_map(result: Result<Outcome<Value>, Error>) -> Value {
             set("status", "failed".into());
             set("code", error.code().into());
             match error {
-                Error::Script(script) | Error::Budget(script) => {
+                Error::Script(script) | Error::Budget(script) | Error::Cancelled(script) => {
                     set("message", script.message.into());
                     set("data", script.value);
                 }

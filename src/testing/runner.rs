@@ -144,7 +144,7 @@ fn unloadable(path: &str, error: Error) -> TestResult {
 
 fn failure_of(error: &Error, calls: Vec<String>) -> Failure {
     let script: Option<&ScriptError> = match error {
-        Error::Script(script) | Error::Budget(script) => Some(script),
+        Error::Script(script) | Error::Budget(script) | Error::Cancelled(script) => Some(script),
         _ => None,
     };
     let position = match error {

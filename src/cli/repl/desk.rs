@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde::Serialize;
-use tollgate::{Engine, Error, Map, Outcome, Position, Session, Stopwatch, Value};
+use tollgate::{CancelHandle, Engine, Error, Map, Outcome, Position, Session, Stopwatch, Value};
 
 use super::super::console::{Console, Style};
 use super::super::exit::Exit;
@@ -23,6 +23,8 @@ pub(crate) struct Desk {
     pub(super) session: Session,
     pub(super) source: Source,
     pub(super) clock: Arc<ReplClock>,
+    /// Stops the input that runs.
+    pub(super) cancel: CancelHandle,
     pub(super) caller: Map,
     pub(super) timer: bool,
     pub(super) bail: bool,
@@ -76,12 +78,15 @@ struct CommandRecord<'a> {
 
 impl Desk {
     pub(crate) fn new(engine: Engine, source: Source, clock: Arc<ReplClock>) -> Desk {
-        let session = engine.session();
+        let mut session = engine.session();
+        let cancel = CancelHandle::new();
+        session.set_cancel(cancel.clone());
         Desk {
             engine,
             session,
             source,
             clock,
+            cancel,
             caller: Map::new(),
             timer: false,
             bail: false,
@@ -240,6 +245,9 @@ impl Desk {
         if console.json {
             console.record(&InputRecord { input: number, outcome: OutcomeRecord::of_error(&error) })?;
         }
+        if console.draw(&error) {
+            return Ok(Flow::Failed);
+        }
         match first_place(&error) {
             Some(place) if &*place.file == input.name => console.fault(&error.to_string()),
             // The error came up out of a procedure: say first which input led there.
@@ -281,7 +289,7 @@ fn shift(error: &mut Error, input: &Input<'_>) {
         }
     };
     match error {
-        Error::Script(script) | Error::Budget(script) => {
+        Error::Script(script) | Error::Budget(script) | Error::Cancelled(script) => {
             shift(&mut script.position);
             script.stack.iter_mut().for_each(|frame| shift(&mut frame.position));
         }
@@ -292,7 +300,7 @@ fn shift(error: &mut Error, input: &Input<'_>) {
 
 fn first_place(error: &Error) -> Option<&Position> {
     match error {
-        Error::Script(script) | Error::Budget(script) => script.position.as_ref(),
+        Error::Script(script) | Error::Budget(script) | Error::Cancelled(script) => script.position.as_ref(),
         Error::Compile(faults) => faults.first().and_then(|fault| fault.position.as_ref()),
         _ => None,
     }
@@ -300,7 +308,7 @@ fn first_place(error: &Error) -> Option<&Position> {
 
 /// Where in the input the call was that led to the error.
 fn call_site(error: &Error, name: &str) -> Option<(usize, usize)> {
-    let (Error::Script(script) | Error::Budget(script)) = error else { return None };
+    let (Error::Script(script) | Error::Budget(script) | Error::Cancelled(script)) = error else { return None };
     let frame = script.stack.iter().rev().find_map(|frame| frame.position.as_ref().filter(|p| &*p.file == name))?;
     Some((frame.line, frame.column))
 }

@@ -7,6 +7,7 @@ use rustyline::highlight::{CmdKind, Highlighter};
 use rustyline::hint::Hinter;
 use rustyline::validate::{ValidationContext, ValidationResult, Validator};
 use rustyline::{Context, Helper, Result};
+use tollgate::CancelHandle;
 
 use super::super::console::Style;
 use super::candidate::{self, Candidate};
@@ -16,6 +17,7 @@ use super::{highlight, script};
 pub(super) struct ReplHelper {
     pub(super) candidates: Vec<Candidate>,
     pub(super) colour: bool,
+    pub(super) cancel: CancelHandle,
 }
 
 impl Helper for ReplHelper {}
@@ -66,6 +68,9 @@ impl Highlighter for ReplHelper {
 
 impl Validator for ReplHelper {
     fn validate(&self, context: &mut ValidationContext<'_>) -> Result<ValidationResult> {
+        // While a line is edited Ctrl-C is a character and nothing runs: a wish to stop that came too late for the last
+        // input, or from outside, must not stop the next one.
+        self.cancel.reset();
         let input = context.input();
         // An empty line submits what there is, complete or not.
         let submitted = input.ends_with('\n');

@@ -17,8 +17,7 @@ const MOST_ENTRIES: usize = 10_000;
 
 /// Reads and works through inputs until the user leaves.
 ///
-/// Ctrl-C clears the line. It cannot stop a running call, which its budget ends within a fraction of a second;
-/// when the engine can cancel a call, this is where the signal is to be caught.
+/// Ctrl-C clears the line; while an input runs, it stops that input and nothing else.
 pub(super) fn run(desk: &mut Desk, console: &mut Console) -> Result<Exit> {
     let config = Config::builder()
         .completion_type(CompletionType::List)
@@ -26,7 +25,10 @@ pub(super) fn run(desk: &mut Desk, console: &mut Console) -> Result<Exit> {
         .history_ignore_space(true)
         .build();
     let mut editor: Editor<ReplHelper, FileHistory> = Editor::with_config(config)?;
-    editor.set_helper(Some(ReplHelper { candidates: Vec::new(), colour: console.has_colour() }));
+    let (candidates, cancel) = (Vec::new(), desk.cancel.clone());
+    editor.set_helper(Some(ReplHelper { candidates, colour: console.has_colour(), cancel }));
+    let cancel = desk.cancel.clone();
+    ctrlc::set_handler(move || cancel.cancel()).context("cannot listen for Ctrl-C")?;
     let history = history::path();
     if let Some(path) = &history {
         if let Some(folder) = path.parent() {

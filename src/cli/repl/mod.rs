@@ -13,11 +13,12 @@ mod repeat;
 mod script;
 
 use std::io::IsTerminal;
+use std::time::Duration;
 
 use anyhow::Result;
 use clap::Args;
 use clap::builder::FalseyValueParser;
-use tollgate::Timestamp;
+use tollgate::{Budget, Timestamp, parse_duration};
 
 use super::argument;
 use super::console::Console;
@@ -40,6 +41,9 @@ pub(crate) struct Repl {
     /// Begin with the clock standing at this instant.
     #[arg(long, value_name = "TIME", env = "TOLLGATE_AT", value_parser = argument::instant)]
     at: Option<Timestamp>,
+    /// How long an input may run, such as `10s`, however many steps it takes [default: 100ms and 200000 steps].
+    #[arg(long, value_name = "DUR", env = "TOLLGATE_DEADLINE", value_parser = parse_duration)]
+    deadline: Option<Duration>,
 }
 
 impl Repl {
@@ -48,7 +52,13 @@ impl Repl {
         if let Some(at) = self.at {
             clock.stand_at(at);
         }
-        let (engine, source) = place.open_with(Need::Procedures, |builder| builder.clock(clock.clone()))?;
+        let (engine, source) = place.open_with(Need::Procedures, |builder| {
+            let builder = builder.clock(clock.clone());
+            match self.deadline {
+                Some(time) => builder.budget(Budget { time, operations: u64::MAX, ..Budget::default() }),
+                None => builder,
+            }
+        })?;
         engine.warnings().iter().for_each(|warning| console.diagnostic(warning));
         let interactive = std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
         // A session that nobody sits at is read by programs.

@@ -96,6 +96,8 @@ fn read(desk: &mut Desk, mut lines: impl BufRead, name: &str, console: &mut Cons
             match flow {
                 Flow::Leave(_) => return Ok(flow),
                 Flow::Failed if desk.bail => return Ok(Flow::Leave(None)),
+                // Who stopped one input of a file meant all of it.
+                Flow::Failed if desk.cancel.is_cancelled() => return Ok(Flow::Failed),
                 Flow::Next | Flow::Failed => {}
             }
         } else if at_end {

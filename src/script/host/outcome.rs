@@ -98,7 +98,7 @@ fn attempt(context: &NativeCallContext, closure: &FnPtr) -> Answer<Dynamic> {
                 }
                 Ok(Some(refusal))
             }
-            // Spent budgets and faults of the store are the whole call's.
+            // Spent budgets, a caller's wish to stop and faults of the store are the whole call's.
             Some(end) => {
                 call.end = Some(end);
                 Err(())

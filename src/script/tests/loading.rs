@@ -98,7 +98,12 @@ fn only_declarations_stand_at_file_level() {
         ("collection(\"u\").unique(5);", "the fields of an index are"),
         ("fn f() { take_al([]) }", "did you mean `take_all`?"),
         ("fn f() { now(1) }", "`now` takes 0 arguments, not 1"),
-        ("fn f(x) { } fn g() { f(1, 2) }", "`f` takes 1 argument, not 2"),
+        ("fn f(x) { } fn g() { f(1, 2) }", "`f(x)` takes 1 argument, not 2"),
+        ("/// @param b int?\nfn f(a, b) { } fn g() { f(1, 2, 3) }", "`f(a, b: int?)` takes 2 arguments, not 3"),
+        (
+            "private fn p(x) { } private fn p(x, y) { } fn g() { p() }",
+            "`p(x)` or `p(x, y)` takes 1 or 2 arguments, not 0",
+        ),
     ] {
         let got = one(text);
         assert!(got.contains(part), "{text}\n  expected {part}\n  got {got}");
