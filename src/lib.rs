@@ -70,6 +70,7 @@ mod engine;
 mod error;
 pub mod guide;
 mod id;
+mod job;
 mod limit;
 mod outcome;
 mod release;
@@ -88,6 +89,8 @@ pub use engine::{
     BucketInfo, CallOptions, Durability, Engine, EngineBuilder, OverrideInfo, Session, Stats, SweepSummary, Transaction,
 };
 pub use error::{Diagnostic, Error, Frame, Position, ScriptError, Severity};
+pub use job::list::JobFilter;
+pub use job::{Backoff, InvalidJob, Job, JobFault, JobOptions, JobState};
 pub use limit::Violation as LimitViolation;
 pub use limit::{
     CalendarUnit, Cost, Decision, Granted, InvalidCost, InvalidKey, InvalidLimit, Key, KeyPart, Kind, Limit, Reason,

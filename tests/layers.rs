@@ -10,7 +10,7 @@ const LAYERS: &[&[&str]] = &[
     &["element", "id", "spelling"],
     &["limit", "store"],
     &["outcome", "transaction", "error"],
-    &["bucket", "document", "release"],
+    &["bucket", "document", "job", "release"],
     &["script"],
     &["engine"],
     &["testing", "smtp"],

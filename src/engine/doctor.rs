@@ -5,6 +5,7 @@ use std::ops::Bound;
 use crate::document::error::DocumentError;
 use crate::document::verify;
 use crate::element;
+use crate::job;
 use crate::limit::{Key, State};
 use crate::store::key::{self, space};
 use crate::store::{Direction, Range};
@@ -21,6 +22,7 @@ const MOST_LINES: usize = 1_000;
 pub(super) fn examine(tx: &mut Transaction) -> Result<Vec<String>, DocumentError> {
     let mut wrong = verify::verify(tx)?;
     buckets(tx, &mut wrong)?;
+    jobs(tx, &mut wrong)?;
     strays(tx, &mut wrong)?;
     wrong.truncate(MOST_LINES);
     Ok(wrong)
@@ -58,6 +60,17 @@ fn buckets(tx: &mut Transaction, wrong: &mut Vec<String>) -> Result<(), Document
     })
 }
 
+/// Each job that waits or runs is where a worker looks for it, and every place there leads to such a job.
+fn jobs(tx: &mut Transaction, wrong: &mut Vec<String>) -> Result<(), DocumentError> {
+    for space in job::verify::SPACES {
+        for_each(tx, Range::prefix(&[space]), wrong, |tx, at, bytes, wrong| {
+            wrong.extend(job::verify::fault_of(tx, at, bytes.clone())?);
+            Ok(())
+        })?;
+    }
+    Ok(())
+}
+
 /// Every key belongs to a space that this version knows.
 fn strays(tx: &mut Transaction, wrong: &mut Vec<String>) -> Result<(), DocumentError> {
     let mut known = [
@@ -68,6 +81,9 @@ fn strays(tx: &mut Transaction, wrong: &mut Vec<String>) -> Result<(), DocumentE
         space::DOCUMENT,
         space::INDEX,
         space::RELEASE,
+        space::JOB,
+        space::JOB_KEY,
+        space::JOB_PLACE,
         space::EXPIRY,
     ];
     known.sort_unstable();

@@ -9,6 +9,9 @@
 //! | `d` document | collection name, `_id` | row: the document |
 //! | `i` index | collection name, index name, elements of the indexed values, `_id` | empty |
 //! | `r` release | number, big-endian | row: the files of a release |
+//! | `j` job | id | row: what is to be done and how far it has come |
+//! | `k` job key | handler, idempotency key | row: the id of the job |
+//! | `p` job place | queue, handler, 100 minus priority, due and created instants, ordinal, id | empty |
 //! | `e` expiry | instant, 8 ordered bytes, then the whole key of a row | empty |
 //!
 //! Names and elements are written as `element` says: comparing their bytes is comparing what they hold.
@@ -26,6 +29,9 @@ pub(crate) mod space {
     pub(crate) const DOCUMENT: u8 = b'd';
     pub(crate) const INDEX: u8 = b'i';
     pub(crate) const RELEASE: u8 = b'r';
+    pub(crate) const JOB: u8 = b'j';
+    pub(crate) const JOB_KEY: u8 = b'k';
+    pub(crate) const JOB_PLACE: u8 = b'p';
     pub(crate) const EXPIRY: u8 = b'e';
 }
 
@@ -127,6 +133,15 @@ pub(crate) fn describe(key: &[u8]) -> String {
                 format!("index entry {collection}.{}", name(rest)?.0)
             }
             space::RELEASE => format!("release {}", u64::from_be_bytes(rest.try_into().ok()?)),
+            space::JOB => format!("job {}", name(rest)?.0),
+            space::JOB_KEY | space::JOB_PLACE => {
+                let (first, rest) = name(rest)?;
+                let second = name(rest)?.0;
+                match *space {
+                    space::JOB_KEY => format!("job key {first} {second:?}"),
+                    _ => format!("job place {first} {second}"),
+                }
+            }
             space::EXPIRY => {
                 let (at, row) = split_expiry(key)?;
                 format!("expiry at {at} of {}", describe(row))
