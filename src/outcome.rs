@@ -121,8 +121,8 @@ impl Refusal {
     ///
     /// let source = r#"const API = fixed_window("api", 1, "90s"); fn api(user) { API.enforce(user); }"#;
     /// let engine = Engine::builder().memory().source("api.rhai", source).open()?;
-    /// let _ = engine.call::<()>("api", &("ada",))?;
-    /// if let Outcome::Refused(refusal) = engine.call::<()>("api", &("ada",))? {
+    /// let _ = engine.call::<tollgate::Value>("api", &("ada",))?;
+    /// if let Outcome::Refused(refusal) = engine.call::<tollgate::Value>("api", &("ada",))? {
     ///     let text = |(name, value)| format!("{name}: {value}");
     ///     assert_eq!(refusal.headers().into_iter().map(text).collect::<Vec<_>>(), [
     ///         r#"RateLimit-Policy: "api";q=1;w=90"#,
