@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::limit::Violation;
+use crate::limit::{AllAsked, Violation, http_fields, legacy_http_fields};
 use crate::value::{InvalidValue, Value};
 
 /// How a call ended: with a value, or with a refusal.
@@ -74,6 +74,8 @@ pub struct Refusal {
     pub violated: Vec<Violation>,
     /// What the procedure attached.
     pub data: Value,
+    /// The limits of the decision that refused, for HTTP.
+    pub(crate) asked: AllAsked,
 }
 
 /// The two ways to refuse.
@@ -109,5 +111,41 @@ impl Refusal {
     /// Text for people.
     pub fn message(&self) -> &str {
         &self.message
+    }
+
+    /// The HTTP fields of the refusal, as names and values: `Retry-After` where there is a wait, in whole seconds from 1
+    /// up, and where a limit refused what [`Decision::headers`](crate::Decision::headers) has.
+    ///
+    /// ```
+    /// use tollgate::{Engine, Outcome};
+    ///
+    /// let source = r#"const API = fixed_window("api", 1, "90s"); fn api(user) { API.enforce(user); }"#;
+    /// let engine = Engine::builder().memory().source("api.rhai", source).open()?;
+    /// let _ = engine.call::<tollgate::Value>("api", &("ada",))?;
+    /// if let Outcome::Refused(refusal) = engine.call::<tollgate::Value>("api", &("ada",))? {
+    ///     let text = |(name, value)| format!("{name}: {value}");
+    ///     assert_eq!(refusal.headers().into_iter().map(text).collect::<Vec<_>>(), [
+    ///         r#"RateLimit-Policy: "api";q=1;w=90"#,
+    ///         r#"RateLimit: "api";r=0;t=90"#,
+    ///         "Retry-After: 90",
+    ///     ]);
+    /// }
+    /// # Ok::<(), tollgate::Error>(())
+    /// ```
+    pub fn headers(&self) -> Vec<(&'static str, String)> {
+        let wait = self.retry_after.map(|wait| {
+            // Whole milliseconds, rounded up: what is left of one still has to be waited for.
+            let ms = wait.as_nanos().div_ceil(1_000_000);
+            i64::try_from(ms).unwrap_or(i64::MAX)
+        });
+        http_fields(&self.asked, wait)
+    }
+
+    /// [`headers`](Refusal::headers) and the older `X-RateLimit-Limit`, `-Remaining` and `-Reset`, as
+    /// [`Decision::headers_with_legacy`](crate::Decision::headers_with_legacy) has them.
+    pub fn headers_with_legacy(&self) -> Vec<(&'static str, String)> {
+        let mut fields = self.headers();
+        fields.extend(legacy_http_fields(&self.asked));
+        fields
     }
 }

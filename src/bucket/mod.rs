@@ -267,8 +267,7 @@ fn decide_all(tx: &mut Transaction, demands: &[Demand], spend: bool) -> Result<D
         })
         .collect();
     // What a shadow limit would refuse is not spent there, as if it had refused; the others do not care.
-    let refuses = |member: &Member<'_>, verdict: Verdict| verdict != Verdict::Fits && !member.limit.is_shadow();
-    let allowed = !members.iter().zip(&judged).any(|(member, (_, verdict))| refuses(member, *verdict));
+    let allowed = !judged.iter().any(|(standing, verdict)| *verdict != Verdict::Fits && !standing.is_shadow());
     let mut combination = Combination::default();
     for ((member, (tokens, writes)), (mut standing, verdict)) in members.iter().zip(shares).zip(judged) {
         let spends = spend && allowed && verdict == Verdict::Fits;
@@ -284,7 +283,7 @@ fn decide_all(tx: &mut Transaction, demands: &[Demand], spend: bool) -> Result<D
         if spends {
             grant(&mut decision, &standing);
         }
-        combination.add(decision, member.limit.is_shadow());
+        combination.add(decision, standing.is_shadow());
         if spend && writes && (spends || blocks || standing.is_reanchored()) {
             store(tx, standing, member.limit, &member.found)?;
         }
@@ -348,8 +347,14 @@ mod faults_of_kinds;
 #[cfg(test)]
 mod fixture;
 #[cfg(test)]
+mod history;
+#[cfg(test)]
 mod model;
 #[cfg(test)]
 mod properties;
 #[cfg(test)]
+mod refunds;
+#[cfg(test)]
 mod vectors;
+#[cfg(test)]
+mod worst_case;

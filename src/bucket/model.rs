@@ -33,6 +33,14 @@ impl Ratio {
     }
 }
 
+/// What an operator has decided, but for other settings.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Ruled {
+    Allow,
+    /// Until this instant.
+    Ban(i64),
+}
+
 /// What is remembered of one bucket.
 #[derive(Clone, Debug)]
 pub(super) struct Model {
@@ -46,6 +54,10 @@ pub(super) struct Model {
     last: Option<i64>,
     block: Option<i64>,
     gone: i64,
+    /// What holds just now.
+    pub(super) ruling: Option<Ruled>,
+    /// Until when something may hold.
+    pub(super) ruled_until: Option<i64>,
     /// Whether the clock was put back so far that this has moved to it.
     pub(super) reanchored: bool,
 }
@@ -62,17 +74,25 @@ impl Model {
             last: None,
             block: None,
             gone: i64::MIN,
+            ruling: None,
+            ruled_until: None,
             reanchored: false,
         }
+    }
+
+    /// Whether an operator's ruling would be looked for.
+    pub(super) fn is_ruled(&self, now: i64) -> bool {
+        self.gone > now && self.ruled_until.is_some_and(|until| until > now)
     }
 
     /// The bucket at `now`, as `limit` sees it.
     pub(super) fn seen(&self, limit: &Limit, now: i64) -> Model {
         let same_kind = self.limit.kind() == limit.kind();
+        let ruled_until = self.ruled_until.filter(|until| self.gone > now && *until > now);
         if self.gone <= now || !same_kind {
-            return Model { at: now, gone: i64::MIN, ..Model::new(limit.clone()) };
+            return Model { at: now, gone: i64::MIN, ruling: self.ruling, ruled_until, ..Model::new(limit.clone()) };
         }
-        let mut seen = Model { limit: limit.clone(), reanchored: false, ..self.clone() };
+        let mut seen = Model { limit: limit.clone(), reanchored: false, ruled_until, ..self.clone() };
         if self.at > now && self.at - now > full_refill(limit) {
             let by = now - self.at;
             seen.at += by;
@@ -215,6 +235,20 @@ impl Model {
 
     /// `(allowed, retry_after)` for a bucket seen at `now`.
     pub(super) fn verdict(&self, now: i64, cost: i64, ahead: i64) -> (bool, i64) {
+        let free = Model { ruling: None, ..self.clone() };
+        match self.ruling {
+            None => self.verdict_of_limit(now, cost, ahead),
+            Some(Ruled::Allow) => (true, 0),
+            Some(Ruled::Ban(end)) if self.limit.is_shadow() => (false, end - now),
+            Some(Ruled::Ban(end)) => {
+                let fits = i128::from(cost) <= i128::from(self.limit.max_tokens()) + i128::from(ahead);
+                let holds = fits && end - now > free.wait(now, |bucket| bucket.fits(cost, ahead));
+                if holds { (false, end - now) } else { self.verdict_of_limit(now, cost, ahead) }
+            }
+        }
+    }
+
+    fn verdict_of_limit(&self, now: i64, cost: i64, ahead: i64) -> (bool, i64) {
         if i128::from(cost) > i128::from(self.limit.max_tokens()) + i128::from(ahead) {
             return (false, 0);
         }
@@ -229,8 +263,11 @@ impl Model {
         (wait == 0, wait)
     }
 
-    /// Whether a refusal of `cost` blocks.
-    pub(super) fn blocks(&self, cost: i64, ahead: i64) -> bool {
+    /// Whether a refusal of `cost` at `now` blocks.
+    pub(super) fn blocks(&self, now: i64, cost: i64, ahead: i64) -> bool {
+        if self.ruling.is_some() && self.verdict(now, cost, ahead) != self.verdict_of_limit(now, cost, ahead) {
+            return false;
+        }
         let ever = i128::from(cost) <= i128::from(self.limit.max_tokens()) + i128::from(ahead);
         ever && self.free() && !self.fits(cost, ahead) && self.limit.settings().block_for_ms > 0
     }
@@ -239,6 +276,16 @@ impl Model {
     pub(super) fn block_after_refusal(&mut self, now: i64) {
         self.block(Some(self.limit.settings().block_for_ms));
         self.written(now);
+    }
+
+    /// Spends what was allowed; returns what is stored then.
+    pub(super) fn accept(&mut self, cost: i64, now: i64) -> Model {
+        if self.ruling == Some(Ruled::Allow) {
+            return self.kept(now);
+        }
+        self.spend(cost, true);
+        self.written(now);
+        self.clone()
     }
 
     pub(super) fn spend(&mut self, cost: i64, accepted: bool) {
@@ -298,9 +345,12 @@ impl Model {
         if self.limit.kind() == Kind::Concurrency {
             return;
         }
+        // What was spent this very millisecond first, then the oldest.
         for _ in 0..tokens {
-            if let Some(last) = self.entries.last_mut() {
-                last.1 -= 1;
+            let at = self.at;
+            let fresh = self.entries.iter().position(|entry| entry.0 >= at);
+            if let Some(entry) = self.entries.get_mut(fresh.unwrap_or(0)) {
+                entry.1 -= 1;
             }
             self.entries.retain(|entry| entry.1 > 0);
         }
@@ -316,23 +366,35 @@ impl Model {
 
     /// After a write: when is there nothing left to remember?
     pub(super) fn written(&mut self, now: i64) {
+        self.written_until(now, i64::MAX);
+    }
+
+    /// The same where the row is gone at `last`, whatever it remembers, but for a ruling.
+    fn written_until(&mut self, now: i64, last: i64) {
         self.last = self.last.filter(|_| !self.cool());
         self.block = self.block.filter(|_| !self.free());
         self.gone = i64::MAX;
         let open = |bucket: &Model| bucket.limit.kind() == Kind::FixedWindow && bucket.origin().is_none();
         let over = |bucket: &Model| {
             let closed = !open(bucket) || bucket.window.is_none();
-            let outlived = bucket.limit.kind() != Kind::Concurrency || bucket.last_lease / 1_024 < bucket.at;
+            let (leased, last) = (bucket.limit.kind() == Kind::Concurrency, bucket.last_lease);
+            let outlived = !leased || last == 0 || last / 1_024 < bucket.at;
             bucket.left().is_zero() && closed && outlived && bucket.cool() && bucket.free()
         };
-        self.gone = if over(self) { i64::MIN } else { now + self.wait(now, over) };
+        self.gone = if over(self) { i64::MIN } else { last.min(now + self.wait(now, over)) };
+        self.gone = self.gone.max(self.ruled_until.unwrap_or(i64::MIN));
     }
 
-    /// After a write that changes nothing of what is spent: the row goes when it would have gone, or earlier.
-    pub(super) fn kept(&mut self, now: i64) {
-        let gone = self.gone;
-        self.written(now);
-        self.gone = self.gone.min(gone);
+    /// What is stored by a write that changes nothing of what is spent: the row goes when it would have gone, or earlier,
+    /// but for a ruling.
+    pub(super) fn kept(&self, now: i64) -> Model {
+        let mut stored = self.clone();
+        stored.keep(now);
+        stored
+    }
+
+    fn keep(&mut self, now: i64) {
+        self.written_until(now, if self.gone == i64::MIN { i64::MAX } else { self.gone });
     }
 
     /// The bucket after it was reset; the leases given out are not forgotten as long as they could be told apart.
@@ -342,7 +404,7 @@ impl Model {
             return Model::new(limit.clone());
         }
         let last_lease = seen.last_lease;
-        seen = Model { last_lease, at: seen.at, ..Model::new(limit.clone()) };
+        seen = Model { last_lease, at: seen.at, ruled_until: seen.ruled_until, ..Model::new(limit.clone()) };
         seen.written(now);
         seen
     }
@@ -367,6 +429,9 @@ impl Model {
     }
 
     pub(super) fn delay(&self, now: i64) -> i64 {
+        if self.ruling == Some(Ruled::Allow) {
+            return 0;
+        }
         let most = self.limit.max_tokens();
         self.wait(now, |bucket| bucket.left().0 <= Ratio::whole(most).0 * bucket.left().1)
     }

@@ -257,6 +257,72 @@ mod tests {
     }
 
     #[test]
+    fn a_ban_refuses_on_a_shadow_limit_too_and_only_the_ban() {
+        let limit = fw("x", 1, 60_000).shadow().unwrap();
+        let mut desk = Desk::new();
+        desk.take(&limit, "k", 1);
+        desk.run(|tx| rule(tx, &limit, &"k".into(), &until(Decided::Ban, 5_000)));
+        for cost in [1, 100] {
+            let banned = desk.at(1_000).take(&limit, "k", cost);
+            assert_eq!((banned.allowed, banned.reason.as_str(), banned.retry_after), (false, "blocked", 4_000));
+            assert_eq!(banned.headers()[2], ("Retry-After", "4".to_owned()));
+            assert!(banned.would_refuse.is_empty());
+        }
+        let other = tb("y", 5, 1_000);
+        let both = [demand(&limit, "k", 1), demand(&other, "k", 1)];
+        assert!(!desk.take_all(&both).allowed);
+        assert_eq!(desk.peek(&other, "k").used, 0, "nothing is spent where one refuses");
+        let after = desk.at(5_000).take(&limit, "k", 1);
+        assert_eq!((after.allowed, after.would_refuse.len()), (true, 1), "it tries out again");
+        // What the limit itself blocks is still only said.
+        desk.run(|tx| super::super::block(tx, &limit, &"k".into(), 1_000));
+        assert!(desk.take(&limit, "k", 1).allowed);
+    }
+
+    #[test]
+    fn an_override_decides_whether_a_limit_among_others_refuses() {
+        let shadow = |on| Decided::Settings(Map::from([("shadow".into(), Value::Bool(on))]));
+        let (real, tried) = (fw("x", 1, 60_000), fw("y", 1, 60_000).shadow().unwrap());
+        let third = tb("z", 5, 1_000);
+        let mut desk = Desk::new();
+        for limit in [&real, &tried] {
+            desk.take(limit, "k", 1);
+        }
+        let lists = [[demand(&real, "k", 1), demand(&third, "k", 1)], [demand(&tried, "k", 1), demand(&third, "k", 1)]];
+        assert_eq!(lists.each_ref().map(|list| desk.take_all(list).allowed), [false, true]);
+        desk.run(|tx| rule(tx, &real, &"k".into(), &until(shadow(true), 9_000)));
+        desk.run(|tx| rule(tx, &tried, &"k".into(), &until(shadow(false), 9_000)));
+        assert_eq!(lists.each_ref().map(|list| desk.take_all(list).allowed), [true, false]);
+        assert_eq!(desk.peek(&third, "k").used, 2, "it is charged when, and only when, all allow");
+    }
+
+    #[test]
+    fn where_leases_are_not_counted_there_is_one_to_give_back() {
+        let limit = of(Kind::Concurrency, "x", 1, 60_000);
+        let mut desk = Desk::new();
+        let held = desk.take(&limit, "k", 1).lease().unwrap();
+        desk.run(|tx| rule(tx, &limit, &"k".into(), &until(Decided::Allow, 5_000)));
+        let lease = desk.take(&limit, "k", 1).lease().unwrap();
+        let on = |desk: &mut Desk, lease| {
+            let renewed = desk.run(|tx| super::super::lease::renew(tx, &limit, &"k".into(), lease));
+            let released = desk.run(|tx| super::super::lease::release(tx, &limit, &"k".into(), lease));
+            (renewed.allowed, released.allowed, released.used)
+        };
+        assert_eq!(on(&mut desk, lease), (true, true, 1));
+        assert_eq!(on(desk.at(5_000), lease), (false, false, 1), "when it counts again, nobody holds that one");
+        assert_eq!(on(&mut desk, held), (true, true, 0));
+    }
+
+    #[test]
+    fn what_is_allowed_is_not_told_to_wait_for_what_others_spent() {
+        let limit = tb("x", 1, 1_000).max_reserved(5).unwrap();
+        let mut desk = Desk::new();
+        assert_eq!(desk.reserve(&limit, "k", 3).delay, 2_000);
+        desk.run(|tx| rule(tx, &limit, &"k".into(), &until(Decided::Allow, 5_000)));
+        assert_eq!(desk.reserve(&limit, "k", 1).delay, 0);
+    }
+
+    #[test]
     fn rulings_are_listed_and_shown_with_their_buckets() {
         let limit = tb("x", 10, 1_000);
         let mut desk = Desk::new();

@@ -326,12 +326,17 @@ impl LimitRecord {
     }
 }
 
+/// A key as programs read it. A hash is text, as in the table: nothing reads it back.
+fn key_value(key: &Key) -> Value {
+    if key.is_hash() { Value::Text(key.to_string()) } else { key.to_value() }
+}
+
 impl BucketRecord {
     pub(crate) fn of(limit: &Limit, bucket: &Bucket) -> BucketRecord {
         let decision = &bucket.decision;
         BucketRecord {
             limit: limit.name().to_owned(),
-            key: bucket.key.to_value(),
+            key: key_value(&bucket.key),
             allowed: decision.allowed,
             used: decision.used,
             remaining: decision.remaining,

@@ -55,7 +55,7 @@ impl Wears for Rule<'_> {
         }
     }
 
-    fn give(&self, quota: Quota, tokens: i64) -> Option<Quota> {
+    fn give(&self, quota: Quota, _at: i64, tokens: i64) -> Option<Quota> {
         let spent = quota.spent.saturating_sub(tokens);
         (spent > 0).then_some(Quota { spent, ..quota })
     }

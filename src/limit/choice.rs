@@ -29,6 +29,9 @@ impl Choice {
         Choice::HashKeys,
     ];
 
+    /// What says where a bucket is, and so cannot be other for one call or one key.
+    pub(super) const DECLARED: [Choice; 2] = [Choice::Start, Choice::HashKeys];
+
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Choice::Capacity => "capacity",

@@ -5,6 +5,7 @@
 
 use crate::time::Timestamp;
 
+use super::asked::AllAsked;
 use super::decision::{Decision, Reason};
 
 /// Answers being put together.
@@ -43,6 +44,7 @@ impl Combination {
             }
         }
         so_far.leases.extend(next.leases);
+        so_far.asked.add(next.asked);
         let tightness = (shadow, next.remaining, &next.name, next.limit, next.used, next.reset_at);
         if tightness < (self.shadow, so_far.remaining, &so_far.name, so_far.limit, so_far.used, so_far.reset_at) {
             (so_far.remaining, so_far.limit, so_far.used) = (next.remaining, next.limit, next.used);
@@ -65,6 +67,7 @@ impl Combination {
             violated: Vec::new(),
             would_refuse: Vec::new(),
             leases: Vec::new(),
+            asked: AllAsked::default(),
             name: "".into(),
         })
     }

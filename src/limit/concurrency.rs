@@ -97,7 +97,7 @@ impl Wears for Rule {
     }
 
     /// Slots are given back by the lease that holds them, and by nothing else.
-    fn give(&self, leases: Leases, _slots: i64) -> Option<Leases> {
+    fn give(&self, leases: Leases, _at: i64, _slots: i64) -> Option<Leases> {
         Some(leases)
     }
 

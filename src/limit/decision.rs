@@ -8,6 +8,9 @@ use serde::{Serialize, Serializer};
 use crate::time::Timestamp;
 use crate::value::{Map, Value};
 
+use super::asked::AllAsked;
+use super::http;
+
 /// Why a take was refused, as a stable word.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
@@ -99,12 +102,53 @@ pub struct Decision {
     pub leases: Vec<Granted>,
     /// The name of the limit that the numbers are of.
     pub name: Arc<str>,
+    /// Every limit that was asked, for HTTP.
+    pub(crate) asked: AllAsked,
 }
 
 impl Decision {
     /// The lease that was given out; the first, of several limits at once.
     pub fn lease(&self) -> Option<i64> {
         self.leases.first().map(|granted| granted.lease)
+    }
+
+    /// The HTTP fields that tell a client how it stands, as names and values: `RateLimit-Policy` and `RateLimit`
+    /// ([draft-ietf-httpapi-ratelimit-headers-10](https://datatracker.ietf.org/doc/draft-ietf-httpapi-ratelimit-headers/10/))
+    /// with an item for each limit that was asked, by name, and on a refusal that has a wait `Retry-After`, in whole
+    /// seconds rounded up. What a limit's key is made of is not told.
+    ///
+    /// A policy's `q` is what can be there at once and `w` how long all of it takes to come back; calendar quotas,
+    /// whose periods are not equally long, and concurrency limits have no `w`. `t` is when the bucket is full again;
+    /// of a limit that refused, when it would allow. A limit's name is percent-encoded where it is not printable
+    /// ASCII, and so is a percent sign in it. Shadow limits, and those that an operator has lifted, are left out.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use tollgate::{Engine, Limit};
+    ///
+    /// let engine = Engine::builder().memory().open()?;
+    /// let burst = Limit::fixed_window("burst", 100, Duration::from_secs(60))?;
+    /// let taken = engine.transaction(|tx| tx.take(&burst, "ada", 50))?;
+    /// assert_eq!(taken.headers(), [
+    ///     ("RateLimit-Policy", r#""burst";q=100;w=60"#.to_owned()),
+    ///     ("RateLimit", r#""burst";r=50;t=60"#.to_owned()),
+    /// ]);
+    /// let refused = engine.transaction(|tx| tx.take(&burst, "ada", 51))?;
+    /// assert_eq!(refused.headers()[2], ("Retry-After", "60".to_owned()));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn headers(&self) -> Vec<(&'static str, String)> {
+        // A limit that never allows, and a lease that is over, have no wait.
+        http::fields(&self.asked, Some(self.retry_after).filter(|wait| !self.allowed && *wait > 0))
+    }
+
+    /// [`headers`](Decision::headers) and the older `X-RateLimit-Limit`, `-Remaining` and `-Reset`, which know one
+    /// limit: the one that refused the longest, else the one with the fewest tokens left. The reset is in whole
+    /// seconds since the Unix epoch.
+    pub fn headers_with_legacy(&self) -> Vec<(&'static str, String)> {
+        let mut fields = self.headers();
+        fields.extend(http::legacy_fields(&self.asked));
+        fields
     }
 
     /// The decision as a map, every field of it always there. Where leases were given out, `lease` is the first of
@@ -165,6 +209,7 @@ mod tests {
             would_refuse: vec!["shadow".into()],
             leases: Vec::new(),
             name,
+            asked: AllAsked::default(),
         };
         assert_eq!(Value::from_serde(&decision).unwrap(), decision.to_value());
         let text = concat!(

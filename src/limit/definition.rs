@@ -23,7 +23,7 @@ const UNITS: &str = r#"must be "hour", "day", "week", "month" or "year""#;
 /// use tollgate::Limit;
 ///
 /// let limit = Limit::token_bucket("api", 5, Duration::from_secs(1))?.capacity(10)?;
-/// assert_eq!(limit.describe(), "one every 200 ms, 10 at once; at most 15 in any 1 s");
+/// assert_eq!(limit.describe(), "one every 200 ms, 10 at once; at most 14 in any 1 s");
 ///
 /// let refused = Limit::fixed_window("x", 0, Duration::from_secs(60)).unwrap_err();
 /// assert_eq!(refused.to_string(), r#"limit "x": rate is 0, must be at least 1"#);

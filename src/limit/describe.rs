@@ -65,20 +65,41 @@ pub(super) fn describe(settings: &Settings) -> String {
     text
 }
 
-/// The most tokens admitted in any half-open span of one period (of the shortest civil one), charges aside.
+/// The most tokens admitted in any half-open span of one period (of the shortest civil one), exactly; charges and
+/// refunds aside, and without the pause of a `min_interval`, which can only make it less.
 fn most_in_a_period(settings: &Settings) -> i128 {
-    let (rate, capacity) = (i128::from(settings.rate), i128::from(settings.capacity));
-    let tokens = match settings.kind {
-        Kind::TokenBucket => capacity + rate,
-        // The take that opens a window lies a whole period before its edge, outside of a span across that edge.
-        Kind::FixedWindow if settings.start == Start::First => capacity - 1 + rate.min(capacity),
-        // A span across an edge meets what is there before it and what wears off at it.
-        Kind::FixedWindow | Kind::CalendarQuota => capacity + rate.min(capacity),
+    let Settings { rate, period_ms, capacity, max_reserved, .. } = *settings;
+    let (rate, period) = (i128::from(rate), i128::from(period_ms));
+    // A reservation takes what will be there as a take what is there.
+    let ceiling = i128::from(capacity) + i128::from(max_reserved);
+    match settings.kind {
+        Kind::TokenBucket => burst_and_refill(ceiling, rate, period),
         Kind::SlidingWindow | Kind::Concurrency => rate,
+        // The span is one instant, and meets no edge with something on both sides.
+        Kind::FixedWindow if period == 1 => ceiling,
+        // The take that opens a window lies a whole period before its edge, outside of a span across that edge.
+        Kind::FixedWindow if settings.start == Start::First => ceiling - 1 + rate.min(ceiling),
+        // A span across an edge meets what is there before it and what wears off at it.
+        Kind::FixedWindow | Kind::CalendarQuota => ceiling + rate.min(ceiling),
         // All of it in the last millisecond of one window, and in the next what has faded by the last but one.
-        Kind::SlidingCounter => rate + rate - div_ceil(2 * rate, settings.period_ms.into()).min(rate),
-    };
-    tokens + i128::from(settings.max_reserved)
+        Kind::SlidingCounter => rate + rate - div_ceil(2 * rate, period).min(rate),
+    }
+}
+
+/// What a token bucket admits in `period` instants from a full bucket on, whatever is there taken at each of them.
+fn burst_and_refill(ceiling: i128, rate: i128, period: i128) -> i128 {
+    // The refill of the last millisecond comes when the span is over.
+    let refills = period - 1;
+    // What comes in a millisecond beyond all but one of the tokens that have room.
+    let beyond = rate - (ceiling - 1) * period;
+    match beyond {
+        // There is always room for the next millisecond's.
+        beyond if beyond <= 1 => ceiling + rate * refills / period,
+        // Every millisecond fills it.
+        beyond if beyond >= period => ceiling * period,
+        // It is full each time that what is beyond has made up one token; the rest of that millisecond is lost.
+        beyond => ceiling + refills * (ceiling - 1) + refills / div_ceil(period, beyond),
+    }
 }
 
 /// A span in the largest unit of which it is at least two (one, for seconds) and a whole number.
@@ -104,11 +125,11 @@ mod tests {
         };
         assert_eq!(
             words(Kind::TokenBucket, 5, 1_000, |s| s.capacity = 5),
-            "one every 200 ms, 5 at once; at most 10 in any 1 s"
+            "one every 200 ms, 5 at once; at most 9 in any 1 s"
         );
         assert_eq!(
             words(Kind::TokenBucket, 7, 60_000, |s| s.max_reserved = 3),
-            "7 every 60 s, 7 at once, 3 ahead; at most 17 in any 60 s"
+            "7 every 60 s, 7 at once, 3 ahead; at most 16 in any 60 s"
         );
         assert_eq!(
             words(Kind::FixedWindow, 10, 60_000, |s| s.start = Start::Epoch),

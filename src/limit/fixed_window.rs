@@ -74,7 +74,7 @@ impl Wears for Rule {
         })
     }
 
-    fn give(&self, window: Window, tokens: i64) -> Option<Window> {
+    fn give(&self, window: Window, _at: i64, tokens: i64) -> Option<Window> {
         let spent = window.spent.saturating_sub(tokens).max(0);
         (spent > 0 || self.origin.is_none()).then_some(Window { spent, ..window })
     }

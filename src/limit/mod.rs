@@ -16,14 +16,16 @@
 //! | `state` | the stored form |
 //! | `standing` | a bucket at one instant: clock steps, changed settings, cooldown, block; the operations |
 //! | `combination` | many answers made one |
+//! | `asked`, `http` | the limits that were asked; what HTTP says of them |
 //! | `describe` | a limit in words |
 //!
 //! All levels are integers scaled by the period, in `i128`. The bounds in `settings` keep every product below
 //! 2^127; what users can pile up without bound (charges) saturates.
 //!
-//! A state takes at most 60 bytes, but for two kinds: a sliding window remembers at most `rate` entries, and a
+//! A state takes at most 90 bytes, and about 20, but for two kinds: a sliding window remembers at most `rate` entries, and a
 //! concurrency limit at most `max` leases, either at most 10 000, of a few bytes each.
 
+mod asked;
 mod calendar;
 mod calendar_quota;
 mod choice;
@@ -34,6 +36,7 @@ mod decision;
 mod definition;
 mod describe;
 mod fixed_window;
+mod http;
 mod key;
 mod kind;
 mod number;
@@ -46,11 +49,13 @@ mod state;
 mod token_bucket;
 mod wears;
 
+pub(crate) use asked::AllAsked;
 pub use calendar::CalendarUnit;
 pub(crate) use combination::Combination;
 pub use cost::{Cost, InvalidCost};
 pub use decision::{Decision, Granted, Reason, Violation};
 pub use definition::Limit;
+pub(crate) use http::{fields as http_fields, legacy_fields as legacy_http_fields};
 pub(crate) use key::MAX_KEY_BYTES;
 pub use key::{InvalidKey, Key, KeyPart};
 pub use kind::Kind;

@@ -131,9 +131,9 @@ impl<'a> Rule<'a> {
         }
     }
 
-    /// Gives back `tokens`, never beyond full.
-    pub(super) fn give(&self, spent: Spent, tokens: i64) -> Option<Spent> {
-        of_one_kind!(self, spent, |rule, spent, wrap| rule.give(spent, tokens).map(wrap), None)
+    /// Gives back `tokens` at `at`, never beyond full.
+    pub(super) fn give(&self, spent: Spent, at: i64, tokens: i64) -> Option<Spent> {
+        of_one_kind!(self, spent, |rule, spent, wrap| rule.give(spent, at, tokens).map(wrap), None)
     }
 
     /// Tokens spent, rounded up.

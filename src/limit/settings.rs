@@ -194,13 +194,8 @@ impl Settings {
     /// These settings with one choice made, from a script's value. Checks sense and type, not yet bounds.
     pub(crate) fn choose(mut self, limit: &str, option: &str, value: &Value) -> Result<Settings, InvalidLimit> {
         let Some(choice) = Choice::ALL.into_iter().find(|choice| choice.name() == option) else {
-            let known = Choice::ALL.map(Choice::name).join(", ");
-            return Err(invalid(
-                limit,
-                "option",
-                format!("{option:?}"),
-                format!("which is unknown; there are {known}"),
-            ));
+            let known = Choice::ALL.into_iter().filter(|choice| choice.senseless_on(self.kind).is_none());
+            return Err(unknown(limit, option, known.map(Choice::name)));
         };
         if let Some(why) = choice.senseless_on(self.kind) {
             let reason = format!("which makes no sense on a {}, {why}; leave it out", self.kind);
@@ -239,9 +234,14 @@ impl Settings {
         for (field, value) in changes.iter().filter(|(field, _)| *field != rate) {
             if field == period && self.calendar.is_none() {
                 self.period_ms = span_ms(limit, period, value)?;
-            } else if field == "hash_keys" || field == "start" || field == period {
+            } else if Choice::DECLARED.iter().any(|choice| choice.name() == field) || field == period {
                 let reason = "which belongs to the declaration; change it there".into();
                 return Err(invalid(limit, field, value.to_string(), reason));
+            } else if Choice::ALL.iter().all(|choice| choice.name() != field) {
+                let fields = [Some(rate), Some(period).filter(|_| self.calendar.is_none())].into_iter().flatten();
+                let choices = Choice::ALL.into_iter().filter(|choice| !Choice::DECLARED.contains(choice));
+                let sensible = choices.filter(|choice| choice.senseless_on(self.kind).is_none());
+                return Err(unknown(limit, field, fields.chain(sensible.map(Choice::name))));
             } else {
                 self = self.choose(limit, field, value)?;
             }
@@ -254,6 +254,12 @@ pub(crate) fn invalid(limit: &str, field: &str, value: String, reason: String) -
     // A name far too long is the error itself; it need not be repeated in full.
     let shown: String = limit.chars().take(MAX_NAME_BYTES).collect();
     InvalidLimit { limit: shown, field: field.to_owned(), value, reason }
+}
+
+/// The error about a setting that nobody knows.
+fn unknown(limit: &str, field: &str, known: impl Iterator<Item = &'static str>) -> InvalidLimit {
+    let known = known.collect::<Vec<_>>().join(", ");
+    invalid(limit, "option", format!("{field:?}"), format!("which is unknown; there are {known}"))
 }
 
 /// A whole number out of a script.

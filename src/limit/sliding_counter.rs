@@ -2,6 +2,10 @@
 //!
 //! With `e` ms of the current window gone by, `ceil(previous * (period - e) / period) + current` tokens count as
 //! spent. Rounding up never admits too many. The sum only ever falls while nobody spends, so waits are found exactly.
+//!
+//! A refund gives back what was spent this very millisecond, so that a take given back at once leaves no trace; then of
+//! the previous window, which has faded in part, and last of the current one. As in a sliding window, what is left then
+//! never counts as fewer than were kept of the work, now or later.
 
 use super::number::{clamp_i64, div_ceil};
 use super::settings::Settings;
@@ -18,6 +22,9 @@ pub(crate) struct Pair {
     pub(super) previous: i64,
     /// Tokens, from 0 up.
     pub(super) current: i64,
+    /// How many of the current ones were spent in the millisecond of the last change. It tells what a refund gives back
+    /// where there are previous ones too, and is 0 where there are none.
+    pub(super) fresh: i64,
 }
 
 impl Pair {
@@ -46,7 +53,8 @@ impl Rule {
     }
 
     fn pair(&self, opened_at: i64, previous: i64, current: i64) -> Option<Pair> {
-        (previous > 0 || current > 0).then_some(Pair { opened_at, period_ms: self.period_ms, previous, current })
+        let period_ms = self.period_ms;
+        (previous > 0 || current > 0).then_some(Pair { opened_at, period_ms, previous, current, fresh: 0 })
     }
 
     /// How far into a window `tokens` of the one before count as at most `allowance`: from 0 to the whole period.
@@ -62,7 +70,10 @@ impl Rule {
 impl Wears for Rule {
     type Spent = Pair;
 
-    fn wear(&self, pair: Pair, _at: i64, now: i64) -> Option<Pair> {
+    fn wear(&self, pair: Pair, at: i64, now: i64) -> Option<Pair> {
+        if now == at {
+            return Some(pair);
+        }
         let opened_at = self.opening(now);
         match i128::from(opened_at) - i128::from(pair.opened_at) {
             passed if passed <= 0 => self.pair(pair.opened_at, pair.previous, pair.current),
@@ -73,16 +84,22 @@ impl Wears for Rule {
 
     fn spend(&self, pair: Option<Pair>, now: i64, tokens: i64) -> Option<Pair> {
         match pair {
-            Some(pair) => Some(Pair { current: pair.current.saturating_add(tokens), ..pair }),
+            Some(pair) => {
+                let fresh = if pair.previous > 0 { pair.fresh.saturating_add(tokens) } else { 0 };
+                Some(Pair { current: pair.current.saturating_add(tokens), fresh, ..pair })
+            }
             None => self.pair(self.opening(now), 0, tokens),
         }
     }
 
-    /// The last tokens spent are the first given back.
-    fn give(&self, pair: Pair, tokens: i64) -> Option<Pair> {
-        let of_current = tokens.min(pair.current);
-        let previous = pair.previous.saturating_sub(tokens - of_current).max(0);
-        self.pair(pair.opened_at, previous, pair.current - of_current)
+    fn give(&self, pair: Pair, _at: i64, tokens: i64) -> Option<Pair> {
+        let of_fresh = tokens.min(pair.fresh);
+        let of_previous = (tokens - of_fresh).min(pair.previous);
+        let previous = pair.previous - of_previous;
+        let current = pair.current - of_fresh;
+        let current = current - (tokens - of_fresh - of_previous).min(current);
+        let fresh = if previous > 0 { pair.fresh - of_fresh } else { 0 };
+        Some(Pair { fresh, ..self.pair(pair.opened_at, previous, current)? })
     }
 
     fn used(&self, pair: &Pair, at: i64) -> i64 {

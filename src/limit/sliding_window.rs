@@ -3,6 +3,11 @@
 //! A take at `t` counts in `[t, t + period)`. Takes of one millisecond are one entry. Takes that fit make at most
 //! `rate` entries. Charges may make more: then the oldest entry joins the next one. What has `rate` tokens behind it
 //! refuses every take anyway until those leave too, so this changes no answer but how soon `used` falls.
+//!
+//! A refund gives back what was spent this very millisecond, so that a take given back at once leaves no trace; and
+//! then the oldest tokens. Whatever was spent is remembered longest in this order: of all ways to take `n` tokens out of
+//! the trail it leaves the most in the end of it behind any instant, so never fewer than were kept of the work. The
+//! newest first would let a refund of old work forget new work early.
 
 use super::number::clamp_i64;
 use super::settings::Settings;
@@ -81,17 +86,16 @@ impl Wears for Rule {
         Some(trail)
     }
 
-    /// The last tokens spent are the first given back.
-    fn give(&self, mut trail: Trail, tokens: i64) -> Option<Trail> {
+    fn give(&self, mut trail: Trail, at: i64, tokens: i64) -> Option<Trail> {
         let mut rest = tokens;
-        while let Some(last) = trail.entries.last_mut() {
-            if last.tokens > rest {
-                last.tokens -= rest;
-                break;
-            }
-            rest -= last.tokens;
-            trail.entries.pop();
-        }
+        let mut give = |entry: &mut Entry| {
+            let given = rest.min(entry.tokens);
+            entry.tokens -= given;
+            rest -= given;
+        };
+        trail.entries.last_mut().filter(|last| last.at >= at).into_iter().for_each(&mut give);
+        trail.entries.iter_mut().for_each(give);
+        trail.entries.retain(|entry| entry.tokens > 0);
         trail.unless_empty()
     }
 

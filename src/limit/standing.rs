@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use crate::time::Timestamp;
 
+use super::asked::{AllAsked, Asked};
 use super::decision::{Decision, Reason, Violation};
 use super::definition::Limit;
 use super::key::Key;
@@ -18,6 +19,9 @@ use super::kind::Kind;
 use super::number::clamp_i64;
 use super::rule::{Rule, Spent};
 use super::state::State;
+
+/// The lease of a key that an operator has allowed everything: held while that lasts, and stale after it.
+const UNCOUNTED: i64 = 0;
 
 /// How far an operation may reach.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -154,6 +158,10 @@ impl<'a> Standing<'a> {
         if self.ruling == Some(Ruling::Allow) {
             return Verdict::Fits;
         }
+        // A ban is all that a shadow limit refuses for, and all that is to be waited for there.
+        if let Some(end) = self.banned_until().filter(|_| settings.shadow) {
+            return Verdict::Refused { reason: Reason::Blocked, wait: end.saturating_sub(self.now) };
+        }
         let ceiling = i128::from(settings.capacity)
             + match mode {
                 Mode::Take => 0,
@@ -174,9 +182,9 @@ impl<'a> Standing<'a> {
         };
         let clear_of_all = clear.max(cool).max(free);
         let mut until = self.bounded(clear_of_all);
-        if let Some(Ruling::BlockUntil(end)) = self.ruling
-            && end > self.at.max(until)
-        {
+        // A ban is over by the calendar, whatever the bucket's own time is.
+        let fits_at = if until <= self.at { self.now } else { until };
+        if let Some(end) = self.banned_until().filter(|end| *end > fits_at) {
             return Verdict::Refused { reason: Reason::Blocked, wait: end.saturating_sub(self.now) };
         }
         if until <= self.at {
@@ -187,6 +195,19 @@ impl<'a> Standing<'a> {
             until = clear_of_all.max(self.at.saturating_add(settings.block_for_ms));
         }
         Verdict::Refused { reason, wait: until.saturating_sub(self.now) }
+    }
+
+    /// Until when an operator has everything refused.
+    fn banned_until(&self) -> Option<i64> {
+        match self.ruling {
+            Some(Ruling::BlockUntil(end)) if end > self.now => Some(end),
+            _ => None,
+        }
+    }
+
+    /// Whether the limit only says what it would refuse. A ban is no try: somebody has decided it, and it holds.
+    pub(crate) fn is_shadow(&self) -> bool {
+        self.limit.is_shadow() && self.banned_until().is_none()
     }
 
     /// Whether a refusal of this verdict is one that blocks the key.
@@ -221,7 +242,7 @@ impl<'a> Standing<'a> {
             return;
         }
         if let Some(spent) = self.spent.take() {
-            self.spent = self.rule.give(spent, tokens);
+            self.spent = self.rule.give(spent, self.at, tokens);
             self.gone_at = None;
         }
     }
@@ -229,13 +250,18 @@ impl<'a> Standing<'a> {
     /// The token of the lease that was just taken; none where leases are not what is spent, or nothing was.
     pub(crate) fn new_lease(&self) -> Option<i64> {
         match &self.spent {
-            Some(Spent::Concurrency(leases)) if self.ruling != Some(Ruling::Allow) => Some(leases.last_token),
+            // Something to renew and release by is due where nothing counts, too.
+            _ if self.ruling == Some(Ruling::Allow) => (self.limit.kind() == Kind::Concurrency).then_some(UNCOUNTED),
+            Some(Spent::Concurrency(leases)) => Some(leases.last_token),
             _ => None,
         }
     }
 
     /// Holds a lease for another `ttl`. Whether it was held still; nothing changes when not.
     pub(crate) fn renew(&mut self, token: i64) -> bool {
+        if self.is_uncounted(token) {
+            return true;
+        }
         let held = match (&self.rule, &mut self.spent) {
             (Rule::Concurrency(rule), Some(Spent::Concurrency(leases))) => rule.renew(leases, self.at, token),
             _ => false,
@@ -244,8 +270,15 @@ impl<'a> Standing<'a> {
         held
     }
 
+    fn is_uncounted(&self, token: i64) -> bool {
+        token == UNCOUNTED && self.ruling == Some(Ruling::Allow)
+    }
+
     /// Ends a lease. Whether it was held still; nothing changes when not.
     pub(crate) fn release(&mut self, token: i64) -> bool {
+        if self.is_uncounted(token) {
+            return true;
+        }
         let held = match &mut self.spent {
             Some(Spent::Concurrency(leases)) => leases.release(token),
             _ => false,
@@ -267,17 +300,18 @@ impl<'a> Standing<'a> {
 
     /// Until when everything is refused, by a block or an operator's ban; nothing where an operator allows everything.
     pub(crate) fn blocked_until(&self) -> Option<Timestamp> {
-        let block = self.blocked_until.map(|until| self.bounded(until));
-        let until = match self.ruling {
-            Some(Ruling::Allow) => None,
-            Some(Ruling::BlockUntil(end)) => block.max(Some(end)),
-            None => block,
-        };
-        until.filter(|until| *until > self.at).map(Timestamp::from_millis)
+        if self.ruling == Some(Ruling::Allow) {
+            return None;
+        }
+        let block = self.blocked_until.map(|until| self.bounded(until)).filter(|until| *until > self.at);
+        block.max(self.banned_until()).map(Timestamp::from_millis)
     }
 
     /// How long what has just been spent is ahead of what is there, in ms.
     pub(crate) fn delay(&self) -> i64 {
+        if self.ruling == Some(Ruling::Allow) {
+            return 0;
+        }
         match self.clears_at(self.limit.settings().capacity) {
             until if until <= self.at => 0,
             until => until.saturating_sub(self.now),
@@ -296,16 +330,30 @@ impl<'a> Standing<'a> {
         let mut would_refuse = Vec::new();
         let (reason, retry_after, violated) = match verdict {
             Verdict::Fits => (Reason::None, 0, Vec::new()),
-            Verdict::Refused { .. } if self.limit.is_shadow() => {
+            Verdict::Refused { .. } if self.is_shadow() => {
                 would_refuse.push(Arc::clone(name));
                 (Reason::None, 0, Vec::new())
             }
             Verdict::Refused { reason, wait } => (reason, wait, vec![Violation { name: Arc::clone(name), wait }]),
         };
+        let remaining = (capacity - used).max(0);
+        let asked = if self.is_shadow() || self.ruling == Some(Ruling::Allow) {
+            AllAsked::default()
+        } else {
+            let refused = !violated.is_empty();
+            let until = if retry_after > 0 { self.now.saturating_add(retry_after) } else { full_at };
+            AllAsked::one(Asked {
+                limit: self.limit.clone(),
+                remaining,
+                refused,
+                now: Timestamp::from_millis(self.now),
+                until: Timestamp::from_millis(until),
+            })
+        };
         Decision {
             allowed: violated.is_empty(),
             limit: capacity,
-            remaining: (capacity - used).max(0),
+            remaining,
             used,
             retry_after,
             reset_at: Timestamp::from_millis(full_at),
@@ -315,6 +363,7 @@ impl<'a> Standing<'a> {
             would_refuse,
             leases: Vec::new(),
             name: Arc::clone(name),
+            asked,
         }
     }
 

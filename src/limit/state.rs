@@ -2,7 +2,7 @@
 //!
 //! Form: version byte `1`, kind, flags, then numbers as LEB128 (seven bits a byte, least first; those with a sign
 //! zigzag): `at`, `capacity`, and where their flag is set, in this order: spent (`1`), last_take (`2`),
-//! blocked_until (`4`), ruled_until (`8`). What is spent, by kind:
+//! blocked_until (`4`), ruled_until (`8`), and of a sliding counter the fresh tokens (`16`). What is spent, by kind:
 //!
 //! | kind | | numbers |
 //! |---|---|---|
@@ -27,6 +27,7 @@ const SPENT: u8 = 1;
 const LAST_TAKE: u8 = 2;
 const BLOCKED: u8 = 4;
 const RULED: u8 = 8;
+const FRESH: u8 = 16;
 
 const fn code(kind: Kind) -> u8 {
     match kind {
@@ -61,21 +62,26 @@ impl State {
     /// Appends the stored form.
     pub(crate) fn encode(&self, out: &mut Vec<u8>) {
         let flag = |set: bool, bit: u8| if set { bit } else { 0 };
+        let fresh = match &self.spent {
+            Some(Spent::SlidingCounter(pair)) if pair.fresh > 0 => Some(pair.fresh),
+            _ => None,
+        };
         out.extend_from_slice(&[
             VERSION,
             code(self.kind),
             flag(self.spent.is_some(), SPENT)
                 | flag(self.last_take.is_some(), LAST_TAKE)
                 | flag(self.blocked_until.is_some(), BLOCKED)
-                | flag(self.ruled_until.is_some(), RULED),
+                | flag(self.ruled_until.is_some(), RULED)
+                | flag(fresh.is_some(), FRESH),
         ]);
         put_signed(out, self.at);
         put_signed(out, self.capacity);
         if let Some(spent) = &self.spent {
             self.encode_spent(spent, out);
         }
-        for instant in [self.last_take, self.blocked_until, self.ruled_until].into_iter().flatten() {
-            put_signed(out, instant);
+        for n in [self.last_take, self.blocked_until, self.ruled_until, fresh].into_iter().flatten() {
+            put_signed(out, n);
         }
     }
 
@@ -136,18 +142,24 @@ impl State {
         let mut rest = rest;
         let at = take_signed(&mut rest)?;
         let capacity = take_signed(&mut rest).filter(|capacity| *capacity >= 1)?;
-        let spent = match flags & SPENT {
+        let mut spent = match flags & SPENT {
             0 => None,
             _ => Some(decode_spent(kind, at, &mut rest)?),
         };
-        let mut instant = |bit| match flags & bit {
+        let mut number = |bit| match flags & bit {
             0 => Some(None),
             _ => take_signed(&mut rest).map(Some),
         };
-        let last_take = instant(LAST_TAKE)?;
-        let blocked_until = instant(BLOCKED)?;
-        let ruled_until = instant(RULED)?;
-        let whole = rest.is_empty() && flags & !(SPENT | LAST_TAKE | BLOCKED | RULED) == 0;
+        let last_take = number(LAST_TAKE)?;
+        let blocked_until = number(BLOCKED)?;
+        let ruled_until = number(RULED)?;
+        if let Some(fresh) = number(FRESH)? {
+            match &mut spent {
+                Some(Spent::SlidingCounter(pair)) if (1..=pair.current).contains(&fresh) => pair.fresh = fresh,
+                _ => return None,
+            }
+        }
+        let whole = rest.is_empty() && flags & !(SPENT | LAST_TAKE | BLOCKED | RULED | FRESH) == 0;
         whole.then_some(State { kind, at, capacity, spent, last_take, blocked_until, ruled_until, expires_at })
     }
 }
@@ -214,7 +226,7 @@ fn decode_spent(kind: Kind, at: i64, rest: &mut &[u8]) -> Option<Spent> {
             let period_ms = take_signed(rest).filter(|period| *period >= 1)?;
             let previous = take_signed(rest).filter(|tokens| *tokens >= 0)?;
             let current = take_signed(rest).filter(|tokens| *tokens >= 0)?;
-            Spent::SlidingCounter(sliding_counter::Pair { opened_at, period_ms, previous, current })
+            Spent::SlidingCounter(sliding_counter::Pair { opened_at, period_ms, previous, current, fresh: 0 })
         }
         Kind::CalendarQuota => {
             let (spent, ends_at) = (tokens(rest)?, take_signed(rest)?);
@@ -314,9 +326,10 @@ mod tests {
         let entry = (any::<i64>(), 1..=i64::MAX).prop_map(|(at, tokens)| sliding_window::Entry { at, tokens });
         let trail = prop::collection::vec(entry, 1..5)
             .prop_map(|entries| Spent::SlidingWindow(sliding_window::Trail { entries }));
-        let pair = (any::<i64>(), 1..=i64::MAX, 0..=i64::MAX, 0..=i64::MAX).prop_map(
-            |(opened_at, period_ms, previous, current)| {
-                Spent::SlidingCounter(sliding_counter::Pair { opened_at, period_ms, previous, current })
+        let pair = (any::<i64>(), 1..=i64::MAX, 0..=i64::MAX, 0..=i64::MAX, any::<bool>()).prop_map(
+            |(opened_at, period_ms, previous, current, fresh)| {
+                let fresh = if fresh { current } else { 0 };
+                Spent::SlidingCounter(sliding_counter::Pair { opened_at, period_ms, previous, current, fresh })
             },
         );
         let quota = (1..=i64::MAX, any::<i64>(), any::<u32>())
@@ -353,13 +366,49 @@ mod tests {
 
         #[test]
         fn damaged_states_are_errors_and_never_panics(
-            head in (0..3u8, 0..8u8, 0..32u8), rest in proptest::collection::vec(any::<u8>(), 0..60),
+            head in (0..3u8, 0..8u8, 0..64u8), rest in proptest::collection::vec(any::<u8>(), 0..60),
         ) {
             let _ = State::decode(&rest, 0);
             let bytes = [&[head.0, head.1, head.2][..], &rest].concat();
             if let Ok(state) = State::decode(&bytes, 0) {
                 let _ = (state.used(), state.since());
             }
+        }
+    }
+
+    #[test]
+    fn a_state_has_a_longest_form() {
+        let (most, late) = (i64::MAX, crate::time::Timestamp::MAX.as_millis());
+        let longest = super::super::settings::MAX_REFILL_MS;
+        let drain = token_bucket::Drain { units: i128::from(most) * i128::from(longest), period_ms: longest };
+        for (spent, bytes) in [
+            (Spent::FixedWindow(fixed_window::Window { spent: most, opened_at: late }), 60),
+            (Spent::TokenBucket(drain), 72),
+            (
+                Spent::SlidingCounter(sliding_counter::Pair {
+                    opened_at: late,
+                    period_ms: longest,
+                    previous: most,
+                    current: most,
+                    fresh: most,
+                }),
+                90,
+            ),
+            (Spent::CalendarQuota(calendar_quota::Quota { spent: most, ends_at: late, mark: u32::MAX }), 65),
+        ] {
+            let state = State {
+                kind: spent.kind(),
+                at: late,
+                capacity: most,
+                spent: Some(spent),
+                last_take: Some(late),
+                blocked_until: Some(late + longest),
+                ruled_until: Some(late),
+                expires_at: late + longest,
+            };
+            let mut stored = Vec::new();
+            state.encode(&mut stored);
+            assert!(stored.len() <= bytes, "{} bytes of {state:?}", stored.len());
         }
     }
 

@@ -50,7 +50,7 @@ impl Wears for Rule {
         self.drain(drain.map_or(0, |drain| drain.units).saturating_add(self.units(tokens)))
     }
 
-    fn give(&self, drain: Drain, tokens: i64) -> Option<Drain> {
+    fn give(&self, drain: Drain, _at: i64, tokens: i64) -> Option<Drain> {
         self.drain(drain.units.saturating_sub(self.units(tokens)))
     }
 

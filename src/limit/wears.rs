@@ -11,8 +11,8 @@ pub(super) trait Wears {
     /// Spends `tokens`, from 1 up, at `now`, on top of what is left at `now`.
     fn spend(&self, spent: Option<Self::Spent>, now: i64, tokens: i64) -> Option<Self::Spent>;
 
-    /// Gives back `tokens`, never beyond full.
-    fn give(&self, spent: Self::Spent, tokens: i64) -> Option<Self::Spent>;
+    /// Gives back `tokens` at `at`, never beyond full.
+    fn give(&self, spent: Self::Spent, at: i64, tokens: i64) -> Option<Self::Spent>;
 
     /// Tokens spent and left at `at`, rounded up.
     fn used(&self, spent: &Self::Spent, at: i64) -> i64;

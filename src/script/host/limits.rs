@@ -17,6 +17,7 @@ use crate::value::{Map, Value};
 use super::super::call::with;
 use super::super::convert::{self, type_name};
 use super::super::raised::{Failure, Raised, raise};
+use super::key::{any_key, text_key};
 
 /// A limit as a value of scripts.
 #[derive(Clone, Debug, PartialEq)]
@@ -51,22 +52,23 @@ impl DecisionValue {
 }
 
 fn refusal_of(decision: &Decision, kind: RefusalKind) -> Refusal {
-    let wait = |ms: i64| Duration::from_millis(u64::try_from(ms).unwrap_or(0));
-    let never = decision.reason == Reason::Never;
+    // No wait helps where a cost never fits or a lease is over; and what was allowed has none.
+    let wait = u64::try_from(decision.retry_after).ok().filter(|ms| *ms > 0);
     let names: Vec<&str> = decision.violated.iter().map(|violation| &*violation.name).collect();
     let which = if names.is_empty() { decision.name.to_string() } else { names.join(", ") };
-    let message = if never {
-        format!("{which}: this can never be allowed")
-    } else {
-        format!("{which}: try again in {}", format_duration_ms(decision.retry_after))
+    let message = match decision.reason {
+        Reason::Never => format!("{which}: this can never be allowed"),
+        Reason::Stale => format!("{which}: the lease is over"),
+        _ => format!("{which}: try again in {}", format_duration_ms(decision.retry_after)),
     };
     Refusal {
         kind,
         code: "rate_limited".into(),
         message,
-        retry_after: (!never).then(|| wait(decision.retry_after)),
+        retry_after: wait.map(Duration::from_millis),
         violated: decision.violated.clone(),
         data: Value::Null,
+        asked: decision.asked.clone(),
     }
 }
 
@@ -399,21 +401,6 @@ fn register_getters(module: &mut Module) {
             Ok(Value::Map(decision.to_map()).to_json().into())
         });
     }
-}
-
-/// A key of text, checked for its length.
-fn text_key(text: &str) -> Result<Key, Failure> {
-    let key = Key::from(text);
-    key.check().map_err(|invalid| Failure::from(Raised::new("bad_key", invalid.to_string())))?;
-    Ok(key)
-}
-
-pub(super) fn any_key(value: &Dynamic) -> Result<Key, Failure> {
-    if let Ok(text) = value.as_immutable_string_ref() {
-        return text_key(&text);
-    }
-    let value = convert::from_dynamic(value).map_err(|why| Raised::new("bad_key", why))?;
-    Key::from_value(&value).map_err(|invalid| Failure::from(Raised::new("bad_key", invalid.to_string())))
 }
 
 fn int_cost(tokens: i64) -> Result<Cost, Failure> {

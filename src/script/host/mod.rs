@@ -5,6 +5,7 @@ use rhai::Module;
 mod caller;
 pub(super) mod collections;
 mod data;
+mod key;
 pub(super) mod limits;
 mod log;
 mod outcome;
@@ -14,6 +15,7 @@ mod values;
 
 /// Registers all of them.
 pub(super) fn register(module: &mut Module) {
+    key::register(module);
     limits::register(module);
     rulings::register(module);
     collections::register(module);

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use rhai::{Dynamic, EvalAltResult, FnPtr, Map as Fields, Module, NativeCallContext};
 
-use crate::limit::Violation;
+use crate::limit::{AllAsked, Violation};
 use crate::outcome::{Refusal, RefusalKind};
 use crate::time::parse_duration_ms;
 use crate::value::{Map, Value};
@@ -44,6 +44,7 @@ fn refusal(why: &Dynamic, kind: RefusalKind) -> Result<Refusal, Failure> {
         retry_after: None,
         violated: Vec::new(),
         data: Value::Null,
+        asked: AllAsked::default(),
     };
     if why.is_unit() {
         return Ok(refusal);

@@ -7,7 +7,8 @@ use crate::bucket::ruling::{self, Decided, InvalidOverride, Override};
 use super::super::call::with;
 use super::super::convert;
 use super::super::raised::{Failure, Raised};
-use super::limits::{LimitValue, any_key, bad_limit, span_ms};
+use super::key::any_key;
+use super::limits::{LimitValue, bad_limit, span_ms};
 
 type Answer = Result<(), Box<EvalAltResult>>;
 
