@@ -86,7 +86,8 @@ mod value;
 
 pub use bucket::ruling::{Decided, Override};
 pub use engine::{
-    BucketInfo, CallOptions, Durability, Engine, EngineBuilder, OverrideInfo, Session, Stats, SweepSummary, Transaction,
+    BucketInfo, CallOptions, Durability, Engine, EngineBuilder, JobAnswer, OverrideInfo, Session, Stats, SweepSummary,
+    Transaction, WorkSummary, Worker, WorkerOptions,
 };
 pub use error::{Diagnostic, Error, Frame, Position, ScriptError, Severity};
 pub use job::list::JobFilter;

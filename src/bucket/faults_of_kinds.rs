@@ -388,7 +388,10 @@ fn fault_120_fields_tell_of_every_limit_with_its_own_numbers() {
     desk.at(10_000).take(&burst, "k", 49);
     for list in [[demand(&burst, "k", 1), demand(&daily, "k", 1)], [demand(&daily, "k", 1), demand(&burst, "k", 1)]] {
         let taken = desk.at(40_000).run(|tx| super::peek_all(tx, &list));
-        assert_eq!(taken.headers()[0], ("RateLimit-Policy", r#""burst";q=100;w=60, "daily";q=1000;w=86400"#.to_owned()));
+        assert_eq!(
+            taken.headers()[0],
+            ("RateLimit-Policy", r#""burst";q=100;w=60, "daily";q=1000;w=86400"#.to_owned())
+        );
         assert_eq!(taken.headers()[1], ("RateLimit", r#""burst";r=51;t=30, "daily";r=991;t=86360"#.to_owned()));
     }
     let both = [demand(&burst, "k", 1), demand(&daily, "k", 1)];
@@ -397,11 +400,14 @@ fn fault_120_fields_tell_of_every_limit_with_its_own_numbers() {
     let refused = desk.at(40_001).take_all(&both);
     assert_eq!(refused.headers()[1].1, r#""burst";r=0;t=30, "daily";r=990;t=86360"#);
     assert_eq!(refused.headers()[2], ("Retry-After", "30".to_owned()));
-    assert_eq!(refused.headers_with_legacy()[3..], [
-        ("X-RateLimit-Limit", "100".to_owned()),
-        ("X-RateLimit-Remaining", "0".to_owned()),
-        ("X-RateLimit-Reset", "70".to_owned()),
-    ]);
+    assert_eq!(
+        refused.headers_with_legacy()[3..],
+        [
+            ("X-RateLimit-Limit", "100".to_owned()),
+            ("X-RateLimit-Remaining", "0".to_owned()),
+            ("X-RateLimit-Reset", "70".to_owned()),
+        ]
+    );
     // One limit asked about two keys is told once, as the tighter of them stands.
     let keys = [demand(&burst, "fresh", 1), demand(&burst, "k", 1)];
     assert_eq!(desk.run(|tx| super::peek_all(tx, &keys)).headers()[1].1, r#""burst";r=0;t=30"#);

@@ -10,7 +10,7 @@ use crate::time::Timestamp;
 
 use super::Demand;
 use super::fixture::{Desk, demand, fw, of, tb};
-use super::history::{Op, any_op, beginning, limits, model_step, numbers, other, plain, step, steady_op, tokens, with};
+use super::history::{Op, any_op, beginning, limits, model_step, numbers, other, plain, steady_op, step, tokens, with};
 use super::model::Model;
 
 pub(super) fn config(cases: u32) -> ProptestConfig {

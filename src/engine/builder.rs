@@ -10,12 +10,15 @@ use parking_lot::Mutex;
 
 use crate::document::catalogue::Catalogue;
 use crate::error::Error;
+use crate::job::Job;
+use crate::job::front::Fronts;
 use crate::script::{Budget, Level, LogLine, Natives, SourceFile};
 use crate::store::{DiskStore, MemoryStore, Store, StoreError, key};
 use crate::time::{Clock, SystemClock};
 use crate::transaction::{Database, Fault, Mode, Pace, Quota};
 use crate::value::Value;
 
+use super::action::{Actions, JobAnswer};
 use super::background::Background;
 use super::load::{Loaded, Source};
 use super::options::Durability;
@@ -50,6 +53,7 @@ pub struct EngineBuilder {
     source: Source,
     clock: Arc<dyn Clock>,
     natives: Natives,
+    actions: Arc<Actions>,
     faults: Vec<String>,
     budget: Budget,
     durability: Durability,
@@ -68,6 +72,7 @@ impl EngineBuilder {
             source: Source::Release,
             clock: Arc::new(SystemClock::default()),
             natives: Natives::new(),
+            actions: Arc::default(),
             faults: Vec::new(),
             budget: Budget::default(),
             durability: Durability::Auto,
@@ -144,6 +149,16 @@ impl EngineBuilder {
         self
     }
 
+    /// Adds an effect that workers run from the outbox: see [`Engine::action`].
+    pub fn action(
+        self,
+        name: &str,
+        handler: impl Fn(&Job) -> Result<JobAnswer, String> + Send + Sync + 'static,
+    ) -> Self {
+        self.actions.insert(name, handler);
+        self
+    }
+
     /// The longest that a buffered commit stays in memory alone; 100 ms by default.
     pub fn flush_interval(mut self, interval: Duration) -> Self {
         self.pace.interval = interval;
@@ -208,9 +223,12 @@ impl EngineBuilder {
             inner: Arc::new(Inner {
                 database,
                 clock: self.clock,
-                loaded: ArcSwap::from_pointee(Loaded::nothing(&self.natives, &self.budget)?),
+                loaded: ArcSwap::from_pointee(Loaded::nothing(&self.natives, &self.budget, &self.actions)?),
                 source: Mutex::new(self.source),
                 natives: self.natives,
+                actions: self.actions,
+                jobs_changed: Arc::default(),
+                fronts: Fronts::default(),
                 budget: self.budget,
                 durability: self.durability,
                 read_only: self.read_only,
@@ -223,6 +241,7 @@ impl EngineBuilder {
                 background: Mutex::default(),
             }),
         };
+        engine.repeat(true, |tx| Ok(engine.inner.fronts.load(tx)?))?;
         engine.reload()?;
         if let (Some(interval), false) = (self.sweep_interval, self.read_only) {
             let background = Background::start(&engine, interval)

@@ -9,7 +9,7 @@ use crate::error::Error;
 use crate::outcome::Outcome;
 use crate::script::{Arguments, Call, CancelHandle, Ending};
 use crate::time::Deadline;
-use crate::transaction::{Committed, Fault, Mode};
+use crate::transaction::{Committed, Fault, Mode, Transaction};
 use crate::value::Value;
 
 use super::contention::MOST_CLASHES;
@@ -73,6 +73,17 @@ impl Engine {
         arguments: Arguments,
         options: &CallOptions,
     ) -> Result<Outcome<Value>, Error> {
+        self.call_settling(procedure, arguments, options, &mut |_, _| Ok(Before::Commit))
+    }
+
+    /// [`Engine::call_values`], with more to be written before a commit, or a reason not to commit.
+    pub(super) fn call_settling(
+        &self,
+        procedure: &str,
+        arguments: Arguments,
+        options: &CallOptions,
+        before_commit: &mut impl FnMut(&mut Transaction, &Ending) -> Result<Before, Fault>,
+    ) -> Result<Outcome<Value>, Error> {
         self.check_open()?;
         let inner = &*self.inner;
         let loaded = inner.loaded.load_full();
@@ -94,12 +105,21 @@ impl Engine {
             let alone = mode == Mode::Alone;
             call.set_deadline(if alone && clashes > 0 { Deadline::after(patience) } else { deadline });
             call.set_cancel(options.cancel.clone());
+            call.set_handlers(loaded.handlers.clone());
             let finished = loaded.program.run(procedure, arguments.clone(), call);
             let (ending, mut call) = (finished.ending, finished.call);
             let log = std::mem::take(&mut call.log);
+            let before = match ending {
+                Ending::Returned(_) | Ending::Denied(_) => before_commit(&mut call.transaction, &ending),
+                _ => Ok(Before::RollBack),
+            };
+            let commit = || match before? {
+                Before::Commit => call.transaction.commit().map(Some),
+                Before::RollBack => Ok(None),
+            };
             let result = match ending {
-                Ending::Returned(value) => commit(*call).map(|committed| (Ok(Outcome::Returned(value)), committed)),
-                Ending::Denied(refusal) => commit(*call).map(|committed| (Ok(Outcome::Refused(refusal)), committed)),
+                Ending::Returned(value) => commit().map(|committed| (Ok(Outcome::Returned(value)), committed)),
+                Ending::Denied(refusal) => commit().map(|committed| (Ok(Outcome::Refused(refusal)), committed)),
                 Ending::Aborted(refusal) => Ok((Ok(Outcome::Refused(refusal)), None)),
                 Ending::Failed(error) => Ok((Err(error), None)),
                 Ending::Fault(fault) => Err(fault),
@@ -128,6 +148,10 @@ impl Engine {
 
     /// Waits for the disk as far as the data, the call and the engine ask for it.
     pub(super) fn await_durability(&self, committed: Committed, asked: Option<Durability>) -> Result<(), Error> {
+        if !committed.places.is_empty() {
+            self.inner.fronts.lower(&committed.places);
+            self.inner.jobs_changed.raise();
+        }
         let wait = match asked.unwrap_or(self.inner.durability) {
             Durability::Auto => committed.durable,
             Durability::Immediate => true,
@@ -145,8 +169,10 @@ impl Engine {
     }
 }
 
-fn commit(call: Call) -> Result<Option<Committed>, Fault> {
-    call.transaction.commit().map(Some)
+/// What is to become of a run that is ready to commit.
+pub(super) enum Before {
+    Commit,
+    RollBack,
 }
 
 /// One host function of a script test is a transaction of its own.
@@ -161,7 +187,9 @@ impl crate::script::Autocommit for EachAlone {
         let mode = inner.mode(0, true);
         let transaction = inner.database.begin(mode, inner.clock.now(), inner.budget.quota());
         let (caller, seed) = (self.caller.clone(), inner.next_seed());
-        Ok(Call::new(transaction, inner.catalogue.clone(), caller, seed, inner.budget.clone()))
+        let mut call = Call::new(transaction, inner.catalogue.clone(), caller, seed, inner.budget.clone());
+        call.set_handlers(inner.loaded.load().handlers.clone());
+        Ok(call)
     }
 
     fn finish(&self, call: Box<Call>) -> Result<(), Error> {

@@ -9,9 +9,10 @@ use crate::document::catalogue;
 use crate::document::error::DocumentError;
 use crate::error::{Diagnostic, Error, Severity};
 use crate::release::{self, Release, ReleaseFile};
-use crate::script::{Budget, Natives, Program, SourceFile};
+use crate::script::{Budget, Handlers, Natives, Program, SourceFile};
 use crate::transaction::Transaction;
 
+use super::action::{Actions, LoadedHandlers};
 use super::contention::Contention;
 use super::transaction::data_error;
 use super::{Engine, fault_error};
@@ -31,17 +32,21 @@ pub(crate) struct Loaded {
     pub(super) contention: HashMap<String, Contention>,
     /// The number of the stored release it came from.
     pub(super) release: Option<u64>,
+    /// Who can do jobs while this is loaded.
+    pub(super) handlers: Arc<dyn Handlers>,
 }
 
 impl Loaded {
-    fn new(program: Program, release: Option<u64>) -> Loaded {
+    fn new(program: Program, release: Option<u64>, actions: &Arc<Actions>) -> Loaded {
         let contention = program.procedures().iter().map(|p| (p.name.clone(), Contention::default())).collect();
-        Loaded { program: Arc::new(program), contention, release }
+        let program = Arc::new(program);
+        let handlers = Arc::new(LoadedHandlers { program: program.clone(), actions: actions.clone() });
+        Loaded { program, contention, release, handlers }
     }
 
     /// A program of no files.
-    pub(super) fn nothing(natives: &Natives, budget: &Budget) -> Result<Loaded, Error> {
-        Ok(Loaded::new(Program::compile(Vec::new(), natives, budget).map_err(Error::Compile)?, None))
+    pub(super) fn nothing(natives: &Natives, budget: &Budget, actions: &Arc<Actions>) -> Result<Loaded, Error> {
+        Ok(Loaded::new(Program::compile(Vec::new(), natives, budget).map_err(Error::Compile)?, None, actions))
     }
 }
 
@@ -126,7 +131,7 @@ impl Engine {
         self.declare(&program)?;
         let release = self.write_rows(true, |tx| Ok(release::add(tx, rows.clone(), rollback_of)?))?;
         *self.inner.source.lock() = Source::Release;
-        self.inner.loaded.store(Arc::new(Loaded::new(program, Some(release.number))));
+        self.inner.loaded.store(Arc::new(Loaded::new(program, Some(release.number), &self.inner.actions)));
         Ok(release)
     }
 
@@ -135,7 +140,7 @@ impl Engine {
         if !self.inner.read_only {
             self.declare(&program)?;
         }
-        self.inner.loaded.store(Arc::new(Loaded::new(program, release)));
+        self.inner.loaded.store(Arc::new(Loaded::new(program, release, &self.inner.actions)));
         Ok(())
     }
 

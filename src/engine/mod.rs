@@ -4,6 +4,7 @@
 //! start, begins a transaction, runs the procedure in it, and commits or drops it by how the run ended. A run
 //! that clashes with another is thrown away, log lines and all, and made again; after a few clashes alone.
 
+mod action;
 mod background;
 mod builder;
 mod call;
@@ -11,6 +12,7 @@ mod call;
 mod cancel_test;
 mod contention;
 mod doctor;
+mod job;
 mod lease;
 mod load;
 mod options;
@@ -20,6 +22,8 @@ mod session;
 mod sweeper;
 mod tools;
 mod transaction;
+mod work;
+mod worker;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -29,10 +33,12 @@ use parking_lot::Mutex;
 
 use crate::document::catalogue::Catalogue;
 use crate::error::Error;
+use crate::job::front::Fronts;
 use crate::script::{Budget, LogLine, Natives};
 use crate::time::{Clock, Timestamp};
 use crate::transaction::{Database, Fault, Mode};
 
+pub use action::JobAnswer;
 pub use builder::EngineBuilder;
 pub(crate) use call::EachAlone;
 pub(crate) use load::Loaded;
@@ -42,6 +48,8 @@ pub use session::Session;
 pub use sweeper::SweepSummary;
 pub use tools::{BucketInfo, Stats};
 pub use transaction::Transaction;
+pub use work::WorkSummary;
+pub use worker::{Worker, WorkerOptions};
 
 /// A place to run procedures: shared, long-lived, cheap to clone, and used from any number of threads.
 ///
@@ -65,6 +73,10 @@ struct Inner {
     loaded: ArcSwap<Loaded>,
     source: Mutex<load::Source>,
     natives: Natives,
+    actions: Arc<action::Actions>,
+    /// Moves on when a job may have become due.
+    jobs_changed: Arc<worker::Signal>,
+    fronts: Fronts,
     budget: Budget,
     durability: Durability,
     read_only: bool,

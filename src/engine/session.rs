@@ -126,6 +126,7 @@ impl Session {
         let (catalogue, caller, budget) = (inner.catalogue.clone(), self.caller.clone(), inner.budget.clone());
         let mut call = Call::new(transaction, catalogue, caller, seed, budget);
         call.set_cancel(Some(self.cancel.clone()));
+        call.set_handlers(inner.loaded.load().handlers.clone());
         let finished = self.program.eval(input, &self.name, &mut self.variables, call);
         (finished.ending, finished.call)
     }

@@ -11,6 +11,7 @@ use crate::document::{find, write};
 use crate::error::{Error, ScriptError};
 use crate::id::new_id;
 use crate::limit::{Cost, Decision, Key, Limit};
+use crate::script::Handlers;
 use crate::time::Timestamp;
 use crate::transaction::{self, Fault};
 use crate::value::Map;
@@ -44,7 +45,10 @@ pub struct Transaction<'a> {
     pub(super) inner: &'a mut transaction::Transaction,
     catalogue: &'a Catalogue,
     /// For new ids, the same in every run of the closure.
-    random: ChaCha12Rng,
+    pub(super) random: ChaCha12Rng,
+    pub(super) handlers: Arc<dyn Handlers>,
+    /// Jobs enqueued so far.
+    pub(super) enqueued: u32,
     /// What ended the transaction below; looked at first, whatever the closure made of it.
     fault: Option<Fault>,
 }
@@ -82,6 +86,8 @@ impl Engine {
                 inner: &mut below,
                 catalogue: &inner.catalogue,
                 random: ChaCha12Rng::from_seed(seed),
+                handlers: inner.loaded.load().handlers.clone(),
+                enqueued: 0,
                 fault: None,
             };
             let result = run(&mut tx);

@@ -21,6 +21,7 @@ mod backoff;
 pub(crate) mod change;
 pub(crate) mod claim;
 mod error;
+pub(crate) mod front;
 pub(crate) mod list;
 mod options;
 mod record;
@@ -33,6 +34,7 @@ pub use backoff::Backoff;
 pub(crate) use error::JobError;
 pub use options::{InvalidJob, JobOptions};
 pub use record::{Job, JobFault, JobState};
+pub(crate) use row::get;
 
 /// The longest idempotency key, in bytes.
 pub(crate) const MAX_KEY_BYTES: usize = 512;

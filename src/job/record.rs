@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::time::Timestamp;
-use crate::value::Value;
+use crate::value::{Map, Value};
 
 use super::{Backoff, MAX_FAULT_BYTES, MAX_FAULTS};
 
@@ -126,6 +126,34 @@ impl Job {
     /// The latest thing that went wrong.
     pub fn last_fault(&self) -> Option<&JobFault> {
         self.faults.last()
+    }
+
+    /// The job as scripts and tools see it.
+    pub(crate) fn to_value(&self) -> Value {
+        let text = |text: &str| Value::Text(text.to_owned());
+        let faults = self.faults.iter().map(|fault| {
+            Value::Map(Map::from([
+                ("attempt".to_owned(), Value::Int(fault.attempt)),
+                ("at".to_owned(), Value::Int(fault.at.as_millis())),
+                ("message".to_owned(), text(&fault.message)),
+            ]))
+        });
+        Value::Map(Map::from([
+            ("id".to_owned(), text(&self.id)),
+            ("handler".to_owned(), text(&self.handler)),
+            ("payload".to_owned(), self.payload.clone()),
+            ("queue".to_owned(), text(&self.queue)),
+            ("priority".to_owned(), Value::Int(self.priority)),
+            ("key".to_owned(), self.key.as_deref().map_or(Value::Null, text)),
+            ("state".to_owned(), text(self.state.as_str())),
+            ("attempt".to_owned(), Value::Int(self.attempt)),
+            ("max_attempts".to_owned(), Value::Int(self.max_attempts)),
+            ("due_at".to_owned(), Value::Int(self.due_at.as_millis())),
+            ("created_at".to_owned(), Value::Int(self.created_at.as_millis())),
+            ("finished_at".to_owned(), self.finished_at.map_or(Value::Null, |at| Value::Int(at.as_millis()))),
+            ("last_error".to_owned(), self.last_fault().map_or(Value::Null, |fault| text(&fault.message))),
+            ("errors".to_owned(), Value::Array(faults.collect())),
+        ]))
     }
 
     /// Remembers what went wrong in the attempt that was running.

@@ -2,7 +2,7 @@
 
 use crate::element::{put_name, take_name};
 use crate::store::key::{KeyBuffer, ordered_i64, space};
-use crate::store::{Range, StoreError};
+use crate::store::{Bytes, StoreError};
 use crate::time::Timestamp;
 use crate::transaction::row::Row;
 use crate::transaction::{Fault, Transaction};
@@ -26,21 +26,17 @@ pub(super) fn id_of(key: &[u8]) -> Option<String> {
     rest.is_empty().then(|| String::from_utf8(id).ok()).flatten()
 }
 
-/// What every place of a handler in a queue begins with.
-pub(super) fn places_of(queue: &str, handler: &str) -> Vec<u8> {
-    KeyBuffer::new(space::JOB_PLACE).name(queue).name(handler).into_vec()
-}
-
-/// What every place of one priority begins with: the highest priority comes first.
-pub(super) fn places_of_priority(queue: &str, handler: &str, priority: i64) -> Vec<u8> {
-    let mut prefix = places_of(queue, handler);
-    prefix.push(u8::try_from(MAX_PRIORITY - priority).unwrap_or(u8::MAX));
+/// What every place of one priority begins with. Ranks are priorities upside down: the most urgent comes first.
+pub(super) fn places_of_rank(queue: &str, handler: &str, rank: u8) -> Vec<u8> {
+    let mut prefix = KeyBuffer::new(space::JOB_PLACE).name(queue).name(handler).into_vec();
+    prefix.push(rank);
     prefix
 }
 
 /// The place of a job that waits or is claimed.
 pub(super) fn place_of(job: &Job) -> Vec<u8> {
-    let mut key = places_of_priority(&job.queue, &job.handler, job.priority);
+    let rank = u8::try_from(MAX_PRIORITY - job.priority).unwrap_or(u8::MAX);
+    let mut key = places_of_rank(&job.queue, &job.handler, rank);
     key.extend_from_slice(&ordered_i64(job.due_at.as_millis()));
     key.extend_from_slice(&ordered_i64(job.created_at.as_millis()));
     key.extend_from_slice(&job.ordinal.to_be_bytes());
@@ -86,11 +82,11 @@ pub(super) fn split_place(key: &[u8]) -> Result<Place, StoreError> {
     read().ok_or_else(|| StoreError::Corrupt(format!("{} cannot be read", crate::store::key::describe(key))))
 }
 
-/// The part of a range of places that is due at `now`.
-pub(super) fn due(prefix: &[u8], now: Timestamp) -> Range {
+/// The least key behind every place below `prefix` that is due at `now`.
+pub(super) fn before_due(prefix: &[u8], now: Timestamp) -> Bytes {
     let mut high = prefix.to_vec();
     high.extend_from_slice(&ordered_i64(now.saturating_add_millis(1).as_millis()));
-    Range { low: std::ops::Bound::Included(prefix.into()), high: std::ops::Bound::Excluded(high.into()) }
+    high.into()
 }
 
 /// Whether a job has a place in the claim index.
@@ -124,6 +120,7 @@ pub(super) fn put(tx: &mut Transaction, before: Option<&Job>, job: &Job) -> Resu
         }
         if let Some(new) = new {
             tx.put(&new, &[])?;
+            tx.note_place(new.into());
         }
     }
     // Only its expiry ever changes, and that only when the job is finished or armed again.

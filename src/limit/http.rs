@@ -174,9 +174,13 @@ mod tests {
 
     #[test]
     fn fault_12_seconds_are_rounded_up_and_never_0() {
-        for (rate, period_ms, spent, retry_after) in
-            [(10, 1_000, 10, "1"), (1, 1_500, 1, "2"), (1, 1_000, 1, "1"), (1, 1_001, 1, "2"), (1_000, 1_000, 1_000, "1")]
-        {
+        for (rate, period_ms, spent, retry_after) in [
+            (10, 1_000, 10, "1"),
+            (1, 1_500, 1, "2"),
+            (1, 1_000, 1, "1"),
+            (1, 1_001, 1, "2"),
+            (1_000, 1_000, 1_000, "1"),
+        ] {
             let refused = decision(&of(Kind::TokenBucket, "l", rate, period_ms), spent, 1);
             assert_eq!(refused.headers()[2], ("Retry-After", retry_after.to_owned()));
             // Of what refused, `t` is the wait.
@@ -212,7 +216,8 @@ mod tests {
 
     #[test]
     fn any_name_is_told_and_different_ones_differently() {
-        let names = ["burst", "a b", r#"say "hi""#, r"back\slash", "100%", "für", "f%c3%bcr", "\u{7f}", "\n", "限流", "~"];
+        let names =
+            ["burst", "a b", r#"say "hi""#, r"back\slash", "100%", "für", "f%c3%bcr", "\u{7f}", "\n", "限流", "~"];
         let mut told = std::collections::BTreeSet::new();
         for name in names {
             let limit = of(Kind::FixedWindow, name, 5, 60_000);

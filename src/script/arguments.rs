@@ -25,6 +25,16 @@ impl Default for Arguments {
 }
 
 impl Arguments {
+    /// What a job's payload is to a procedure: a map by name, an array by position, anything else its one argument.
+    pub(crate) fn of_payload(payload: Value) -> Arguments {
+        match payload {
+            Value::Null => Arguments::default(),
+            Value::Map(map) => Arguments::Named(map),
+            Value::Array(values) => Arguments::Positional(values),
+            other => Arguments::Positional(vec![other]),
+        }
+    }
+
     /// Checks the arguments against a procedure and puts them in the order of its parameters.
     pub(super) fn enter(self, procedure: &Procedure, most_bytes: usize) -> Result<Vec<Dynamic>, Error> {
         let bad = |message: String| Error::BadArguments {

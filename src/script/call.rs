@@ -20,6 +20,7 @@ use crate::value::{Map, Value};
 
 use super::budget::Budget;
 use super::cancel::CancelHandle;
+use super::handlers::Handlers;
 use super::raised::{Failure, Raised};
 
 /// How grave a log line is.
@@ -55,6 +56,10 @@ pub(crate) struct Call {
     pub(crate) caller: Arc<Map>,
     pub(crate) seed: [u8; 32],
     pub(crate) budget: Budget,
+    /// Who can do the jobs that it enqueues.
+    pub(super) handlers: Option<Arc<dyn Handlers>>,
+    /// Jobs enqueued so far.
+    pub(super) enqueued: u32,
     /// Log lines so far, in order.
     pub(crate) log: Vec<LogLine>,
     deadline: Deadline,
@@ -99,6 +104,8 @@ impl Call {
             caller,
             seed,
             budget,
+            handlers: None,
+            enqueued: 0,
             log: Vec::new(),
             deadline,
             cancel: None,
@@ -117,6 +124,11 @@ impl Call {
     /// Lets the caller stop the call.
     pub(crate) fn set_cancel(&mut self, cancel: Option<CancelHandle>) {
         self.cancel = cancel;
+    }
+
+    /// Names who can do the jobs that the call enqueues.
+    pub(crate) fn set_handlers(&mut self, handlers: Arc<dyn Handlers>) {
+        self.handlers = Some(handlers);
     }
 
     /// The one instant of this call.

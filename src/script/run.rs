@@ -68,6 +68,12 @@ impl Program {
         }
     }
 
+    /// Whether a procedure is there and takes these arguments.
+    pub(crate) fn check_arguments(&self, procedure: &str, arguments: Arguments) -> Result<(), Error> {
+        let place = self.place_of(procedure)?;
+        arguments.enter(&self.procedures()[place], self.budget().argument_bytes).map(drop)
+    }
+
     /// Runs a procedure outside of any call: each host function in it is a transaction of its own.
     ///
     /// Returns the value or the error, and the lines it logged.

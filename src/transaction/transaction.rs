@@ -22,12 +22,14 @@ const READ_TRIES: usize = 64;
 pub(crate) struct Savepoint(usize);
 
 /// A commit that is published: visible to all, on disk or soon.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Committed {
     /// The commit to wait for; none when nothing was written.
     pub(crate) number: Option<u64>,
     /// Whether what was written asks to be on disk before its caller hears of it.
     pub(crate) durable: bool,
+    /// The places of jobs that were put, for those who look for work.
+    pub(crate) places: Vec<Bytes>,
 }
 
 /// One run over one consistent moment of the store. Dropping it rolls it back.
@@ -45,6 +47,7 @@ pub(crate) struct Transaction {
     /// What each write replaced in `writes`, for rolling back to a savepoint.
     undo: Vec<(Bytes, Option<Option<Bytes>>)>,
     durable: bool,
+    places: Vec<Bytes>,
     /// The commit lock, when running alone.
     alone: Option<ArcMutexGuard<RawMutex, ()>>,
 }
@@ -64,6 +67,7 @@ impl Transaction {
             writes: BTreeMap::new(),
             undo: Vec::new(),
             durable: false,
+            places: Vec::new(),
             alone,
         }
     }
@@ -91,6 +95,11 @@ impl Transaction {
     /// Says that the caller should hear of the commit only when it is on disk.
     pub(crate) fn require_durable(&mut self) {
         self.durable = true;
+    }
+
+    /// Remembers the place of a job that was put, so that who commits can tell those who look for work.
+    pub(crate) fn note_place(&mut self, place: Bytes) {
+        self.places.push(place);
     }
 
     /// The value at `key`, own writes included.
@@ -258,7 +267,7 @@ impl Transaction {
     /// Errors: a clash with another transaction, or a store that takes no more writes.
     pub(crate) fn commit(mut self) -> Result<Committed, Fault> {
         if self.writes.is_empty() {
-            return Ok(Committed { number: None, durable: false });
+            return Ok(Committed { number: None, durable: false, places: Vec::new() });
         }
         let shared = self.shared.clone();
         shared.flushes.check()?;
@@ -273,7 +282,7 @@ impl Transaction {
         };
         let number = self.publish();
         drop(lock);
-        Ok(Committed { number: Some(number), durable: self.durable })
+        Ok(Committed { number: Some(number), durable: self.durable, places: self.places })
     }
 
     /// Checks, under the commit lock, that nothing read has changed.

@@ -5,6 +5,7 @@ use rhai::Module;
 mod caller;
 pub(super) mod collections;
 mod data;
+mod jobs;
 mod key;
 pub(super) mod limits;
 mod log;
@@ -20,6 +21,7 @@ pub(super) fn register(module: &mut Module) {
     rulings::register(module);
     collections::register(module);
     data::register(module);
+    jobs::register(module);
     time::register(module);
     values::register(module);
     caller::register(module);
