@@ -22,6 +22,9 @@ use super::call::Before;
 use super::worker::Heart;
 use super::{CallOptions, Engine, fault_error};
 
+/// What answers in place of an action, when it has an answer.
+pub(crate) type StandIn<'a> = &'a mut dyn FnMut(&Job) -> Option<Result<JobAnswer, String>>;
+
 /// What a batch of jobs came to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
@@ -65,6 +68,13 @@ impl Engine {
         self.work_on(&[], most, None)
     }
 
+    /// [`Engine::work_once`], where `stand_in` may answer in place of an action that is registered.
+    pub(crate) fn work_with(&self, most: usize, stand_in: StandIn<'_>) -> Result<WorkSummary, Error> {
+        self.check_open()?;
+        let claimed = self.claim(&[], most)?;
+        self.do_claimed(&claimed, None, stand_in)
+    }
+
     /// [`Engine::work_once`] for some queues, with a heart that keeps the leases of what runs.
     pub(super) fn work_on(&self, queues: &[String], most: usize, heart: Option<&Heart>) -> Result<WorkSummary, Error> {
         self.check_open()?;
@@ -77,14 +87,19 @@ impl Engine {
             None => Some(Heart::start(self.clone(), Arc::default())?),
         };
         let heart = heart.or(own.as_ref());
-        let summary = self.do_claimed(&claimed, heart);
+        let summary = self.do_claimed(&claimed, heart, &mut |_| None);
         if let Some(own) = own {
             own.end();
         }
         summary
     }
 
-    fn do_claimed(&self, claimed: &Claimed, heart: Option<&Heart>) -> Result<WorkSummary, Error> {
+    fn do_claimed(
+        &self,
+        claimed: &Claimed,
+        heart: Option<&Heart>,
+        stand_in: StandIn<'_>,
+    ) -> Result<WorkSummary, Error> {
         let mut summary =
             WorkSummary { claimed: claimed.jobs.len() as u64, failed: claimed.given_up, ..WorkSummary::default() };
         // From now on all of them are ours: those that wait for their turn must not be lost meanwhile.
@@ -92,7 +107,7 @@ impl Engine {
         for (job, beat) in claimed.jobs.iter().zip(beats) {
             let settled = match heart.is_some_and(Heart::is_stopping) {
                 true => self.alone(|tx| change::settle(tx, &job.id, job.token, &Verdict::Snoozed { for_ms: 0 })),
-                false => self.do_job(job),
+                false => self.do_job(job, stand_in),
             };
             drop(beat);
             match settled? {
@@ -137,8 +152,8 @@ impl Engine {
     }
 
     /// Runs one claimed job and settles it.
-    fn do_job(&self, job: &Job) -> Result<Settled, Error> {
-        if let Some(answer) = self.inner.actions.run(job) {
+    fn do_job(&self, job: &Job, stand_in: StandIn<'_>) -> Result<Settled, Error> {
+        if let Some(answer) = stand_in(job).or_else(|| self.inner.actions.run(job)) {
             let verdict = verdict_of(answer);
             return self.alone(|tx| change::settle(tx, &job.id, job.token, &verdict));
         }

@@ -44,7 +44,7 @@ pub use call::{Level, LogLine};
 pub use cancel::CancelHandle;
 pub(crate) use ending::Ending;
 pub(crate) use handlers::Handlers;
-pub(crate) use natives::Natives;
+pub(crate) use natives::{CallClosure, Natives};
 pub use procedure::{Parameter, ParameterKind, Procedure};
 pub(crate) use program::Program;
 pub(crate) use session::{Session, incomplete};

@@ -33,13 +33,7 @@ pub(super) fn engine(natives: &Natives, budget: &Budget) -> Engine {
             &types,
             move |context: NativeCallContext, arguments: &mut [&mut Dynamic]| {
                 let position = context.call_position();
-                let raised = |message: String| super::raised::Raised::new("bad_value", message).into_error(position);
-                let values = arguments
-                    .iter()
-                    .map(|argument| convert::from_dynamic(argument))
-                    .collect::<Result<Vec<_>, _>>()
-                    .map_err(raised)?;
-                let value = native.call(&values).map_err(|error| error.into_error(position))?;
+                let value = native.call(&context, arguments).map_err(|error| error.into_error(position))?;
                 Ok(convert::to_dynamic(value))
             },
         );

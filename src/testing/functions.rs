@@ -10,6 +10,7 @@ use crate::time::{Timestamp, parse_duration};
 use crate::value::{Map, Value};
 
 use super::assertion;
+use super::work;
 use super::world::World;
 
 /// The functions of one test's world. Errors: two of them have one name, which is a fault of this file.
@@ -42,6 +43,19 @@ pub(super) fn natives(world: &Arc<World>) -> Result<Natives, String> {
         let count = |rows: u64| Value::Int(i64::try_from(rows).unwrap_or(i64::MAX));
         let removed = ("removed".to_owned(), count(summary.removed));
         Ok(Value::Map(Map::from([removed, ("moved".to_owned(), count(summary.moved))])))
+    })?;
+    natives.register_keeping("on_action", {
+        let world = world.clone();
+        move |given| {
+            if let Some(Value::Text(name)) = given.first() {
+                world.add_action(name);
+            }
+            Ok(Value::Null)
+        }
+    })?;
+    natives.register_calling("work", 0, {
+        let world = world.clone();
+        move |_, call| work::work(&world, call)
     })?;
     add(&mut natives, "reopen", 0, |world, _| {
         world.reopen().map_err(|error| error.to_string())?;

@@ -17,6 +17,7 @@ mod assertion;
 mod functions;
 mod report;
 mod runner;
+mod work;
 mod world;
 
 pub use report::{Failure, Report, TestResult};

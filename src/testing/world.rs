@@ -37,6 +37,8 @@ struct State {
     caller: Arc<Map>,
     calls: Vec<String>,
     calls_dropped: usize,
+    /// Names of the actions that the test stands in for.
+    actions: Vec<String>,
     /// The first assertion that failed.
     failed: Option<String>,
 }
@@ -47,7 +49,14 @@ impl World {
         let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
         let clock = ManualClock::at(START);
         let engine = open(folder, &store, &clock)?;
-        let state = State { engine, caller: Arc::default(), calls: Vec::new(), calls_dropped: 0, failed: None };
+        let state = State {
+            engine,
+            caller: Arc::default(),
+            calls: Vec::new(),
+            calls_dropped: 0,
+            actions: Vec::new(),
+            failed: None,
+        };
         Ok(Arc::new(World { folder: folder.to_owned(), store, clock, state: Mutex::new(state) }))
     }
 
@@ -122,8 +131,19 @@ impl World {
     pub(super) fn reopen(&self) -> Result<(), Error> {
         self.engine().close()?;
         let engine = open(&self.folder, &self.store, &self.clock)?;
-        self.state.lock().engine = engine;
+        let mut state = self.state.lock();
+        for name in &state.actions {
+            stand_in(&engine, name);
+        }
+        state.engine = engine;
         Ok(())
+    }
+
+    /// Makes the engine know an action that the test answers for.
+    pub(super) fn add_action(&self, name: &str) {
+        let mut state = self.state.lock();
+        stand_in(&state.engine, name);
+        state.actions.push(name.to_owned());
     }
 
     /// Keeps the first assertion that failed.
@@ -159,6 +179,11 @@ impl Autocommit for World {
     fn finish(&self, call: Box<Call>) -> Result<(), Error> {
         self.alone().finish(call)
     }
+}
+
+/// Registers an action that is never run: whoever works for a test asks the test first.
+fn stand_in(engine: &Engine, name: &str) {
+    engine.action(name, |job| Err(format!("`{}` is run by `work()` alone", job.handler)));
 }
 
 fn open(folder: &Path, store: &Arc<dyn Store>, clock: &Arc<ManualClock>) -> Result<Engine, Error> {
