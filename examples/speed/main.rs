@@ -1,10 +1,11 @@
 //! What a call costs, by part and beside SQLite: ratios of one run on one machine.
 //!
 //! `cargo run --release --example speed` takes about a minute; `-- kinds` compares the kinds of limits with each other and
-//! with governor; `-- growth` fills stores of a million buckets, which takes some minutes; `-- calls N` makes N calls and
+//! with governor; `-- jobs` enqueues and works off; `-- growth` fills stores of a million buckets, which takes some minutes; `-- calls N` makes N calls and
 //! nothing else, for a profiler.
 
 mod growth;
+mod jobs;
 mod kinds;
 mod parts;
 mod sqlite;
@@ -52,6 +53,7 @@ fn main() -> Done {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     match arguments.first().map(String::as_str) {
         Some("growth") => return growth::run(folder.path()),
+        Some("jobs") => return jobs::run(folder.path()),
         Some("kinds") => return kinds::run(folder.path()),
         Some("calls") => return count_calls(arguments.get(1).map_or(Ok(100_000), |calls| calls.parse())?),
         _ => {}

@@ -23,6 +23,8 @@ pub(crate) mod claim;
 mod error;
 pub(crate) mod front;
 pub(crate) mod list;
+#[cfg(test)]
+mod model_test;
 mod options;
 mod record;
 mod row;
