@@ -39,6 +39,7 @@
 //! * [`Transaction`]: the same operations for host code, without a script.
 //! * [`Limit`], [`Key`], [`Decision`]: how many tokens a key may spend, whose, and what was answered.
 //! * [`Store`]: where rows live: a folder on disk, [memory](MemoryStore), or one of the host's.
+//! * [`Job`]: work that a transaction asks for and a [`Worker`] does once it has committed, see [the guide](guide::jobs).
 //! * [`Clock`]: where the time comes from; [`ManualClock`] stands still until it is moved.
 //! * [`Durability`]: when a call returns: when its data is on disk, or before.
 //! * [`Budget`]: what one call may use: time, steps, sizes, documents.
@@ -52,10 +53,10 @@
 //! | layer | what it holds |
 //! |---|---|
 //! | `cli` | the command line: the binary alone |
-//! | `testing` | script tests: procedures checked by scripts, in virtual time |
-//! | `engine` | calls, sessions, host transactions, loading, upkeep |
+//! | `testing`, `smtp` | script tests: procedures checked by scripts, in virtual time; the action that sends mail |
+//! | `engine` | calls, sessions, host transactions, workers, loading, upkeep |
 //! | `script` | procedure files compiled and run; the only layer that names the interpreter |
-//! | `bucket`, `document`, `release` | what is stored: limits' buckets, documents with indexes, deployed files |
+//! | `bucket`, `document`, `job`, `release` | what is stored: limits' buckets, documents with indexes, jobs, deployed files |
 //! | `transaction`, `error`, `outcome` | serializable transactions over an overlay, rows that expire |
 //! | `store`, `limit` | ordered bytes on disk or in memory; the pure arithmetic of limits |
 //! | `element`, `id`, `spelling` | order-preserving encoding of values; new ids; near names |

@@ -3,6 +3,9 @@
 #[doc = include_str!("limits.md")]
 pub mod limits {}
 
+#[doc = include_str!("jobs.md")]
+pub mod jobs {}
+
 #[cfg(test)]
 mod tests {
     use std::fs;

@@ -83,7 +83,7 @@ impl JobOptions {
         JobOptions::default()
     }
 
-    /// Enqueues once: with this key and the same handler there is one job. See the guide on jobs for each state.
+    /// Enqueues once: with this key and the same handler there is one job: [the guide](crate::guide::jobs) tells what is done in each state.
     pub fn key(mut self, key: impl Into<String>) -> Self {
         self.key = Some(key.into());
         self
