@@ -2,7 +2,7 @@
 //!
 //! Commands: `> tollgate …` runs the binary in a folder of its own; `> write FILE TEXT` writes a file, and
 //! `> stdin TEXT` says what the next run reads, `\n` in them being line breaks; `> env NAME=VALUE` sets a variable
-//! for the rest of the script; `> hold PATH` keeps a store open in the test's own process; `> show FILE` prints a file. Lines of stderr begin with `! `. What differs from run to run is replaced.
+//! for the rest of the script; `$ID` is the last id that was printed; `> hold PATH` keeps a store open in the test's own process; `> show FILE` prints a file. Lines of stderr begin with `! `. What differs from run to run is replaced.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -30,6 +30,7 @@ golden!(
     data,
     help,
     init,
+    jobs,
     overrides,
     overrides_hashed,
     release,
@@ -46,11 +47,19 @@ struct Driver {
     stdin: String,
     variables: BTreeMap<String, String>,
     held: Option<Engine>,
+    /// The last id that a command printed: `$ID` in those that follow.
+    last_id: String,
 }
 
 impl Driver {
     fn new() -> Driver {
-        Driver { folder: tempfile::tempdir().unwrap(), stdin: String::new(), variables: BTreeMap::new(), held: None }
+        Driver {
+            folder: tempfile::tempdir().unwrap(),
+            stdin: String::new(),
+            variables: BTreeMap::new(),
+            held: None,
+            last_id: String::new(),
+        }
     }
 
     fn tollgate(&mut self, words: Vec<String>) -> Result<String, Box<dyn Error>> {
@@ -71,6 +80,9 @@ impl Driver {
         let _ = child.stdin.take().ok_or("no stdin")?.write_all(stdin.as_bytes());
         let ended = child.wait_with_output()?;
         let mut output = String::from_utf8(ended.stdout)?;
+        if let Some(id) = output.split(|c: char| !c.is_ascii_hexdigit() && c != '-').rfind(|word| is_id(word)) {
+            self.last_id = id.to_owned();
+        }
         for line in String::from_utf8(ended.stderr)?.lines() {
             writeln!(output, "{}", format!("! {line}").trim_end())?;
         }
@@ -111,11 +123,15 @@ impl Driver {
     }
 }
 
+fn is_id(word: &str) -> bool {
+    word.split('-').map(str::len).eq([8, 4, 4, 4, 12])
+}
+
 /// The length of the id, instant or measured time that a text begins with, and what stands for it.
 fn replaced(text: &str) -> Option<(usize, &'static str)> {
     let run = |wanted: &dyn Fn(char) -> bool| text.find(|c| !wanted(c)).unwrap_or(text.len());
     let id = run(&|c| c.is_ascii_hexdigit() || c == '-');
-    if text[..id].split('-').map(str::len).eq([8, 4, 4, 4, 12]) {
+    if is_id(&text[..id]) {
         return Some((id, "<id>"));
     }
     if id == 12 && text[..id].contains(|c: char| c.is_ascii_digit()) && !text[..id].contains('-') {
@@ -163,7 +179,7 @@ impl goldenscript::Runner for Driver {
         let line = command.name.as_str();
         let (name, rest) = line.split_once(' ').unwrap_or((line, ""));
         match name {
-            "tollgate" => self.tollgate(split(rest)),
+            "tollgate" => self.tollgate(split(&rest.replace("$ID", &self.last_id))),
             "stdin" => {
                 self.stdin = rest.replace("\\n", "\n");
                 Ok(String::new())

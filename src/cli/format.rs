@@ -3,6 +3,7 @@
 use std::fmt::Write;
 use std::time::Duration;
 
+use comfy_table::{Table, presets};
 use tollgate::{Outcome, Refusal, Value};
 
 /// A value on one line, such as `{allowed: true, count: 1}`.
@@ -136,6 +137,18 @@ pub(crate) fn elapsed(elapsed: Duration) -> String {
     } else {
         format!("{:.0} µs", seconds * 1e6)
     }
+}
+
+/// Rows under a header, aligned.
+pub(crate) fn table(header: &[&str], rows: impl Iterator<Item = Vec<String>>) -> String {
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING).set_header(header.iter().copied());
+    for row in rows {
+        table.add_row(row);
+    }
+    // Cells are padded on both sides; at the ends of a line that is of no use to anybody.
+    let trimmed = |line: String| line.strip_prefix(' ').unwrap_or(&line).trim_end().to_owned();
+    table.lines().map(trimmed).collect::<Vec<_>>().join("\n")
 }
 
 /// `1 test`, `2 tests`.

@@ -5,7 +5,6 @@ use std::time::Duration;
 use anyhow::Result;
 use clap::builder::FalseyValueParser;
 use clap::{ArgGroup, Args};
-use comfy_table::{Table, presets};
 use serde::Serialize;
 use tollgate::{Decided, Decision, Engine, Error, Key, Limit, Map, Override, Timestamp, Value, parse_duration};
 
@@ -259,7 +258,7 @@ fn print_buckets(limit: &Limit, buckets: &[Bucket], now: Timestamp, console: &mu
 /// The limits as a table for people.
 pub(crate) fn limits_table(limits: &[Limit]) -> String {
     let rows = limits.iter().map(|limit| vec![limit.name().to_owned(), limit.describe()]);
-    table(&["limit", "admits"], rows)
+    format::table(&["limit", "admits"], rows)
 }
 
 /// Buckets as a table for people.
@@ -276,7 +275,7 @@ pub(crate) fn buckets_table(buckets: &[Bucket], now: Timestamp) -> String {
             bucket.ruling.as_ref().map_or_else(String::new, override_text),
         ]
     });
-    table(&["key", "used", "remaining", "next take", "full", "blocked until", "override"], rows)
+    format::table(&["key", "used", "remaining", "next take", "full", "blocked until", "override"], rows)
 }
 
 /// An override on one line, such as `rate 100, until 2026-01-01T00:00:00Z`.
@@ -301,17 +300,6 @@ fn kind_of(decided: &Decided) -> &'static str {
         Decided::Ban => "ban",
         _ => "settings",
     }
-}
-
-fn table(header: &[&str], rows: impl Iterator<Item = Vec<String>>) -> String {
-    let mut table = Table::new();
-    table.load_style(presets::NOTHING).set_header(header.iter().copied());
-    for row in rows {
-        table.add_row(row);
-    }
-    // Cells are padded on both sides; at the ends of a line that is of no use to anybody.
-    let trimmed = |line: String| line.strip_prefix(' ').unwrap_or(&line).trim_end().to_owned();
-    table.lines().map(trimmed).collect::<Vec<_>>().join("\n")
 }
 
 impl LimitRecord {

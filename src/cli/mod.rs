@@ -16,6 +16,7 @@ mod exit;
 mod find;
 mod format;
 mod init;
+mod jobs;
 mod limits;
 mod log;
 mod place;
@@ -26,6 +27,7 @@ mod release;
 mod repl;
 mod sweep;
 mod test;
+mod work;
 
 use clap::builder::FalseyValueParser;
 use clap::{Args, Parser, Subcommand};
@@ -72,6 +74,10 @@ enum Command {
     Find(find::Find),
     /// List limits and their live buckets; override, block or reset a key.
     Limits(limits::Limits),
+    /// List jobs; look at one, retry, cancel or remove it.
+    Jobs(jobs::Jobs),
+    /// Do jobs as they become due, until Ctrl-C.
+    Work(work::Work),
     /// Reclaim what expired, now.
     Sweep(sweep::Sweep),
     /// Verify every invariant of the store and say what is wrong.
@@ -116,6 +122,8 @@ impl Invocation {
             Command::Rollback(command) => command.run(place, console),
             Command::Find(command) => command.run(place, console),
             Command::Limits(command) => command.run(place, console),
+            Command::Jobs(command) => command.run(place, console),
+            Command::Work(command) => command.run(place, console),
             Command::Sweep(command) => command.run(place, console),
             Command::Doctor(command) => command.run(place, console),
             Command::Compact(command) => command.run(place, console),

@@ -1,18 +1,19 @@
 //! Actions: effects that the host registers and workers run, since a procedure can have none.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
+use std::io::Write;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
-use parking_lot::RwLock;
+use parking_lot::{Mutex, RwLock};
 
 use crate::error::Error;
 use crate::job::{InvalidJob, Job};
 use crate::script::{Arguments, Handlers, Program};
 use crate::spelling;
-use crate::value::Value;
+use crate::value::{Map, Value};
 
 use super::Engine;
 
@@ -44,6 +45,8 @@ type Action = Arc<dyn Fn(&Job) -> Result<JobAnswer, String> + Send + Sync>;
 #[derive(Default)]
 pub(super) struct Actions {
     by_name: RwLock<BTreeMap<String, Action>>,
+    /// Names of actions that another process has.
+    elsewhere: RwLock<BTreeSet<String>>,
 }
 
 impl Actions {
@@ -55,12 +58,21 @@ impl Actions {
         self.by_name.write().insert(name.to_owned(), Arc::new(handler));
     }
 
+    pub(super) fn insert_elsewhere(&self, name: &str) {
+        self.elsewhere.write().insert(name.to_owned());
+    }
+
+    /// Whether jobs may name it: it is here, or said to be elsewhere.
+    fn is_known(&self, name: &str) -> bool {
+        self.contains(name) || self.elsewhere.read().contains(name)
+    }
+
     pub(super) fn contains(&self, name: &str) -> bool {
         self.by_name.read().contains_key(name)
     }
 
     fn names(&self) -> Vec<String> {
-        self.by_name.read().keys().cloned().collect()
+        self.by_name.read().keys().chain(&*self.elsewhere.read()).cloned().collect()
     }
 
     /// Runs an action; none when it is not registered. A panic in it is a failed attempt.
@@ -86,7 +98,7 @@ impl Handlers for LoadedHandlers {
             let fits = self.program.check_arguments(handler, Arguments::of_payload(payload.clone()));
             return fits.map_err(|error| InvalidJob::new("bad_arguments", error.to_string()));
         }
-        if self.actions.contains(handler) {
+        if self.actions.is_known(handler) {
             return Ok(());
         }
         let actions = self.actions.names();
@@ -138,6 +150,47 @@ impl Engine {
         F: Future<Output = Result<JobAnswer, String>>,
     {
         self.action(name, move |job| pollster::block_on(handler(job.clone())));
+    }
+
+    /// Says that an action of this name runs in a later process: jobs for it are enqueued, and wait.
+    ///
+    /// ```
+    /// use tollgate::{Engine, JobOptions};
+    /// let engine = Engine::builder().memory().open()?;
+    /// engine.action_elsewhere("push");
+    /// engine.enqueue("push", "ada", &JobOptions::new())?;
+    /// assert_eq!(engine.work_once(10)?.claimed, 0);
+    /// # Ok::<(), tollgate::Error>(())
+    /// ```
+    pub fn action_elsewhere(&self, name: &str) {
+        self.inner.actions.insert_elsewhere(name);
+    }
+
+    /// Registers the action `log`: it writes each job as a JSON object on a line of its own, `{"at", "attempt", "id",
+    /// "payload", "queue"}`, and fails the attempt when that cannot be written.
+    ///
+    /// ```
+    /// use tollgate::{Engine, JobOptions};
+    /// let engine = Engine::builder().memory().open()?;
+    /// engine.log_action(std::io::stderr());
+    /// engine.enqueue("log", "hello", &JobOptions::new())?;
+    /// assert_eq!(engine.work_once(10)?.succeeded, 1);
+    /// # Ok::<(), tollgate::Error>(())
+    /// ```
+    pub fn log_action(&self, out: impl Write + Send + 'static) {
+        let (out, clock) = (Mutex::new(out), self.inner.clock.clone());
+        self.action("log", move |job| {
+            let line = Value::Map(Map::from([
+                ("at".to_owned(), Value::Text(clock.now().to_string())),
+                ("id".to_owned(), Value::Text(job.id.clone())),
+                ("attempt".to_owned(), Value::Int(job.attempt)),
+                ("queue".to_owned(), Value::Text(job.queue.clone())),
+                ("payload".to_owned(), job.payload.clone()),
+            ]));
+            let mut out = out.lock();
+            let written = writeln!(out, "{}", line.to_json()).and_then(|()| out.flush());
+            written.map(|()| JobAnswer::Done).map_err(|cause| format!("the line could not be written: {cause}"))
+        });
     }
 
     /// Whether a procedure or an action has this name.

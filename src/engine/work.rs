@@ -14,12 +14,13 @@ use crate::job::claim::{self, Claimed, Wanted};
 use crate::job::{Job, JobError, JobState};
 use crate::outcome::{Outcome, Refusal, RefusalKind};
 use crate::script::{Arguments, Ending};
+use crate::time::Timestamp;
 use crate::transaction::{self, Mode, Quota};
 use crate::value::{Map, Value};
 
 use super::action::JobAnswer;
 use super::call::Before;
-use super::worker::Heart;
+use super::worker::{Heart, WorkerOptions};
 use super::{CallOptions, Engine, fault_error};
 
 /// What answers in place of an action, when it has an answer.
@@ -65,20 +66,40 @@ impl Engine {
     /// # Ok::<(), tollgate::Error>(())
     /// ```
     pub fn work_once(&self, most: usize) -> Result<WorkSummary, Error> {
-        self.work_on(&[], most, None)
+        self.work_on(&[], most, None, None)
+    }
+
+    /// Does what is due now, batch after batch; what becomes due meanwhile is left for the next time.
+    ///
+    /// Errors: as [`Engine::work_once`].
+    pub fn work_due(&self, options: &WorkerOptions) -> Result<WorkSummary, Error> {
+        let (mut total, begun) = (WorkSummary::default(), self.now());
+        loop {
+            let summary = self.work_on(&options.queues, options.batch, Some(begun), None)?;
+            if summary == WorkSummary::default() {
+                return Ok(total);
+            }
+            total += summary;
+        }
     }
 
     /// [`Engine::work_once`], where `stand_in` may answer in place of an action that is registered.
     pub(crate) fn work_with(&self, most: usize, stand_in: StandIn<'_>) -> Result<WorkSummary, Error> {
         self.check_open()?;
-        let claimed = self.claim(&[], most)?;
+        let claimed = self.claim(&[], most, None)?;
         self.do_claimed(&claimed, None, stand_in)
     }
 
     /// [`Engine::work_once`] for some queues, with a heart that keeps the leases of what runs.
-    pub(super) fn work_on(&self, queues: &[String], most: usize, heart: Option<&Heart>) -> Result<WorkSummary, Error> {
+    pub(super) fn work_on(
+        &self,
+        queues: &[String],
+        most: usize,
+        due_by: Option<Timestamp>,
+        heart: Option<&Heart>,
+    ) -> Result<WorkSummary, Error> {
         self.check_open()?;
-        let claimed = self.claim(queues, most)?;
+        let claimed = self.claim(queues, most, due_by)?;
         if claimed.jobs.is_empty() {
             return Ok(WorkSummary { failed: claimed.given_up, ..WorkSummary::default() });
         }
@@ -121,9 +142,9 @@ impl Engine {
     }
 
     /// When the next job is due that somebody here can do.
-    pub(super) fn next_due(&self, queues: &[String]) -> Result<Option<crate::time::Timestamp>, Error> {
+    pub(super) fn next_due(&self, queues: &[String]) -> Result<Option<Timestamp>, Error> {
         let has_handler = |name: &str| self.has_handler(name);
-        let wanted = Wanted { queues, has_handler: &has_handler };
+        let wanted = Wanted { queues, has_handler: &has_handler, due_by: None };
         let (next, _) = self.repeat(true, |tx| Ok(claim::next_due(tx, &self.inner.fronts, &wanted)?))?;
         Ok(next)
     }
@@ -137,9 +158,9 @@ impl Engine {
         Ok(value)
     }
 
-    fn claim(&self, queues: &[String], most: usize) -> Result<Claimed, Error> {
+    fn claim(&self, queues: &[String], most: usize, due_by: Option<Timestamp>) -> Result<Claimed, Error> {
         let has_handler = |name: &str| self.has_handler(name);
-        let wanted = Wanted { queues, has_handler: &has_handler };
+        let wanted = Wanted { queues, has_handler: &has_handler, due_by };
         // Looked at first without keeping anybody waiting: mostly there is nothing to do.
         match self.next_due(queues)? {
             Some(due) if due <= self.now() => self.alone(|tx| claim::claim(tx, &self.inner.fronts, &wanted, most)),
@@ -198,7 +219,7 @@ impl Engine {
             }
             Ok(_) => Ok(Ok(settled.unwrap_or(Settled::Stale))),
             Err(error @ (Error::Storage(_) | Error::Closed | Error::ReadOnly)) => Err(error),
-            Err(error) => Ok(Err(Verdict::Retry { after_ms: None, why: error.to_string() })),
+            Err(error) => Ok(Err(Verdict::Retry { after_ms: None, why: first_line(&error) })),
         }
     }
 }
@@ -209,6 +230,11 @@ fn denied(refusal: &Refusal) -> Verdict {
         Some(for_ms) => Verdict::Snoozed { for_ms },
         None => Verdict::Failed { why: words(refusal) },
     }
+}
+
+/// Where and what; the source line and the calls that led there are for who reads a console.
+fn first_line(error: &Error) -> String {
+    error.to_string().lines().next().unwrap_or_default().to_owned()
 }
 
 fn words(refusal: &Refusal) -> String {

@@ -57,9 +57,9 @@ impl Signal {
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct WorkerOptions {
-    queues: Vec<String>,
+    pub(super) queues: Vec<String>,
     threads: usize,
-    batch: usize,
+    pub(super) batch: usize,
 }
 
 impl Default for WorkerOptions {
@@ -155,7 +155,7 @@ fn run(
 ) {
     while !stop.load(Ordering::SeqCst) {
         let seen = signal.count();
-        let rest = match engine.work_on(&options.queues, options.batch, heart) {
+        let rest = match engine.work_on(&options.queues, options.batch, None, heart) {
             Ok(summary) => {
                 let busy = summary != WorkSummary::default();
                 *total.lock() += summary;

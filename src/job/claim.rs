@@ -26,6 +26,8 @@ pub(crate) struct Wanted<'a> {
     pub(crate) queues: &'a [String],
     /// Whether a handler is there.
     pub(crate) has_handler: &'a dyn Fn(&str) -> bool,
+    /// Only what is due by then, where that is before now.
+    pub(crate) due_by: Option<Timestamp>,
 }
 
 impl Wanted<'_> {
@@ -47,10 +49,13 @@ pub(crate) fn claim(
     most: usize,
 ) -> Result<Claimed, JobError> {
     let (now, most) = (tx.now(), most.min(MAX_CLAIM));
+    let due_by = wanted.due_by.map_or(now, |due_by| due_by.min(now));
     let mut places = Vec::new();
     for front in wanted.fronts(fronts) {
-        let range =
-            Range { low: Bound::Included(front.from.clone()), high: Bound::Excluded(before_due(&front.prefix, now)) };
+        let range = Range {
+            low: Bound::Included(front.from.clone()),
+            high: Bound::Excluded(before_due(&front.prefix, due_by)),
+        };
         let rows = tx.scan(&range, Direction::Ascending, most)?;
         if let Some((first, _)) = rows.first() {
             fronts.raise(&front, first.clone());

@@ -156,8 +156,13 @@ impl World {
                 if *force {
                     options = options.force();
                 }
-                let wish =
-                    Wish { handler: &handler, payload: Value::Int(payload), options: &options, id: id.clone(), ordinal };
+                let wish = Wish {
+                    handler: &handler,
+                    payload: Value::Int(payload),
+                    options: &options,
+                    id: id.clone(),
+                    ordinal,
+                };
                 let got = self.run(|tx, _| change::enqueue(tx, wish));
                 let fresh = Plain {
                     handler: handler.clone(),
@@ -201,7 +206,7 @@ impl World {
                 }
             }
             Step::Claim { most } => {
-                let wanted = Wanted { queues: &[], has_handler: &|_| true };
+                let wanted = Wanted { queues: &[], has_handler: &|_| true, due_by: None };
                 let got = self.run(|tx, fronts| claim::claim(tx, fronts, &wanted, *most));
                 let mut due: Vec<_> = self
                     .model
@@ -230,7 +235,8 @@ impl World {
                 assert_eq!(got, expected);
             }
             Step::Settle { pick, verdict } => {
-                let Some((id, token)) = (!self.claims.is_empty()).then(|| self.claims[pick % self.claims.len()].clone())
+                let Some((id, token)) =
+                    (!self.claims.is_empty()).then(|| self.claims[pick % self.claims.len()].clone())
                 else {
                     return;
                 };
@@ -245,7 +251,8 @@ impl World {
                 assert_eq!(got != Settled::Stale, did);
             }
             Step::Heartbeat { pick } => {
-                let Some((id, token)) = (!self.claims.is_empty()).then(|| self.claims[pick % self.claims.len()].clone())
+                let Some((id, token)) =
+                    (!self.claims.is_empty()).then(|| self.claims[pick % self.claims.len()].clone())
                 else {
                     return;
                 };

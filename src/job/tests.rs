@@ -52,7 +52,7 @@ impl Desk {
     }
 
     fn claim(&mut self, most: usize) -> Vec<Job> {
-        let wanted = Wanted { queues: &[], has_handler: &|name| name != "missing" };
+        let wanted = Wanted { queues: &[], has_handler: &|name| name != "missing", due_by: None };
         self.run(|tx, fronts| claim::claim(tx, fronts, &wanted, most)).unwrap().jobs
     }
 
@@ -133,7 +133,7 @@ fn a_job_whose_last_worker_was_silent_is_given_up_by_the_next_claim() {
     let id = desk.enqueue("mail", "x", r#"{"max_attempts": 1}"#).unwrap();
     desk.claim(1);
     desk.now += 60_000;
-    let wanted = Wanted { queues: &[], has_handler: &|_| true };
+    let wanted = Wanted { queues: &[], has_handler: &|_| true, due_by: None };
     let claimed = desk.run(|tx, fronts| claim::claim(tx, fronts, &wanted, 9)).unwrap();
     assert_eq!((claimed.jobs.len(), claimed.given_up), (0, 1));
     assert_eq!(desk.job(&id).state, JobState::Failed);

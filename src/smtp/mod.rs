@@ -14,10 +14,40 @@ use lettre::transport::smtp::client::{Tls, TlsParameters};
 use lettre::transport::smtp::response::{Category, Detail, Severity};
 use lettre::{Address, Transport};
 
+use crate::engine::{Engine, JobAnswer};
 use crate::value::Value;
 
 pub use letter::InvalidMail;
 pub use settings::{InvalidSmtp, SmtpSettings, SmtpTls};
+
+impl Engine {
+    /// Registers the action `smtp`: it sends a job's payload as an e-mail.
+    ///
+    /// The payload is a map with `to`, `subject` and `text` or `html`; besides, `cc`, `bcc`, `from`, `reply_to`,
+    /// `list_unsubscribe` (one link or several) and `list_unsubscribe_post: true`. A mail that the server refuses for
+    /// good, and a payload that makes no mail, fail at once; everything else is tried again.
+    ///
+    /// Errors: an address or a host that cannot be.
+    ///
+    /// ```
+    /// use tollgate::{Engine, SmtpSettings, SmtpTls};
+    /// let engine = Engine::builder().memory().open()?;
+    /// engine.smtp_action(&SmtpSettings::new("127.0.0.1", "no-reply@example.com").tls(SmtpTls::Off))?;
+    /// assert!(engine.smtp_action(&SmtpSettings::new("127.0.0.1", "nobody")).is_err());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn smtp_action(&self, settings: &SmtpSettings) -> Result<(), InvalidSmtp> {
+        let mailer = Mailer::new(settings)?;
+        self.action("smtp", move |job| {
+            Ok(match mailer.send(&job.id, &job.payload) {
+                Posted::Accepted => JobAnswer::Done,
+                Posted::Later(why) => JobAnswer::Retry { after: None, why },
+                Posted::Never(why) => JobAnswer::Fail { why },
+            })
+        });
+        Ok(())
+    }
+}
 
 /// How a mail fared.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -181,6 +181,9 @@ impl Autocommit for World {
     }
 }
 
+/// Actions that ship: their jobs wait in a test that does not stand in for them.
+const SHIPPED: [&str; 2] = ["log", "smtp"];
+
 /// Registers an action that is never run: whoever works for a test asks the test first.
 fn stand_in(engine: &Engine, name: &str) {
     engine.action(name, |job| Err(format!("`{}` is run by `work()` alone", job.handler)));
@@ -196,4 +199,5 @@ fn open(folder: &Path, store: &Arc<dyn Store>, clock: &Arc<ManualClock>) -> Resu
         .durability(Durability::Buffered)
         .sweep_interval(None)
         .open()
+        .inspect(|engine| SHIPPED.iter().for_each(|name| engine.action_elsewhere(name)))
 }

@@ -3,11 +3,12 @@
 use anyhow::Result;
 use serde::Serialize;
 use serde_json::{Value as Json, json};
-use tollgate::Value;
+use tollgate::{JobFilter, JobState, Value};
 
 use super::super::console::Console;
 use super::super::exit::NotFoundError;
 use super::super::format;
+use super::super::jobs::{self, JobRecord};
 use super::super::limits::{self, BucketRecord, LimitRecord};
 use super::super::place::Source;
 use super::super::procs::ProcedureRecord;
@@ -16,6 +17,8 @@ use super::dot::{ALL, Dot, Setting};
 
 /// Buckets that `.limits NAME` shows.
 const MOST_BUCKETS: usize = 100;
+/// Jobs that `.jobs` shows.
+const MOST_JOBS: usize = 20;
 
 /// Does what a dot-command says, and returns its answer where it has one.
 pub(super) fn run(desk: &mut Desk, dot: Dot, console: &mut Console) -> Result<Option<Answer>> {
@@ -24,6 +27,7 @@ pub(super) fn run(desk: &mut Desk, dot: Dot, console: &mut Console) -> Result<Op
         Dot::Procs => Some(procedures(desk)),
         Dot::Limits { name, key } => Some(limits(desk, name.as_deref(), key.as_deref())?),
         Dot::Colls => Some(collections(desk)?),
+        Dot::Jobs(state) => Some(jobs(desk, state)?),
         Dot::Source(procedure) => Some(source(desk, &procedure)?),
         Dot::Clock => {
             let now = desk.engine.now().to_string();
@@ -147,6 +151,17 @@ fn limits(desk: &Desk, name: Option<&str>, key: Option<&str>) -> Result<Answer> 
 fn collections(desk: &Desk) -> Result<Answer> {
     let names = desk.engine.collections()?;
     Ok(Answer { value: json!(names), text: or_none(names.join("\n"), "no collections") })
+}
+
+fn jobs(desk: &Desk, state: Option<JobState>) -> Result<Answer> {
+    let filter = JobFilter { state, ..JobFilter::default() };
+    let jobs = desk.engine.jobs(&filter, None, MOST_JOBS)?;
+    let records: Vec<JobRecord> = jobs.iter().map(JobRecord::of).collect();
+    let text = match jobs.is_empty() {
+        true => "no jobs".to_owned(),
+        false => jobs::table(&jobs, desk.engine.now()),
+    };
+    Ok(Answer { value: to_json(&records), text })
 }
 
 fn source(desk: &Desk, procedure: &str) -> Result<Answer> {

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use tollgate::{Map, Timestamp, parse_duration};
+use tollgate::{JobState, Map, Timestamp, parse_duration};
 
-use super::super::argument;
+use super::super::{argument, jobs};
 
 /// A dot-command as it was read.
 #[derive(Debug, PartialEq)]
@@ -16,6 +16,7 @@ pub(crate) enum Dot {
         key: Option<String>,
     },
     Colls,
+    Jobs(Option<JobState>),
     Source(String),
     Clock,
     At(Timestamp),
@@ -42,11 +43,12 @@ pub(crate) enum Setting {
 }
 
 /// Every dot-command with its arguments, and what it does.
-pub(crate) const ALL: [(&str, &str); 20] = [
+pub(crate) const ALL: [(&str, &str); 21] = [
     (".help [PATTERN]", "these commands, and the procedures that match"),
     (".procs", "the procedures"),
     (".limits [NAME [KEY]]", "the limits, a limit's live buckets, one bucket"),
     (".colls", "the collections"),
+    (".jobs [STATE]", "the newest jobs, in a state"),
     (".source PROC", "the file that defines a procedure"),
     (".clock", "the time"),
     (".at TIME", "make the clock stand at an instant"),
@@ -94,6 +96,7 @@ impl Dot {
                 Ok(Dot::Limits { name: some(limit), key: some(key) })
             }
             ".colls" => alone(Dot::Colls),
+            ".jobs" => Ok(Dot::Jobs(text().map(|text| jobs::state(&text)).transpose()?)),
             ".source" => Ok(Dot::Source(needed()?)),
             ".clock" => alone(Dot::Clock),
             ".at" => Ok(Dot::At(argument::instant(&needed()?)?)),
@@ -134,6 +137,7 @@ impl Dot {
             Dot::Procs => "procs",
             Dot::Limits { .. } => "limits",
             Dot::Colls => "colls",
+            Dot::Jobs(_) => "jobs",
             Dot::Source(_) => "source",
             Dot::Clock => "clock",
             Dot::At(_) => "at",
