@@ -16,6 +16,7 @@
 //! | `state` | the stored form |
 //! | `standing` | a bucket at one instant: clock steps, changed settings, cooldown, block; the operations |
 //! | `combination` | many answers made one |
+//! | `decided` | what an operator has decided about a key |
 //! | `describe` | a limit in words |
 //!
 //! All levels are integers scaled by the period, in `i128`. The bounds in `settings` keep every product below
@@ -30,6 +31,7 @@ mod choice;
 mod combination;
 mod concurrency;
 mod cost;
+mod decided;
 mod decision;
 mod definition;
 mod describe;
@@ -49,6 +51,7 @@ mod wears;
 pub use calendar::CalendarUnit;
 pub(crate) use combination::Combination;
 pub use cost::{Cost, InvalidCost};
+pub use decided::{Decided, Override};
 pub use decision::{Decision, Granted, Reason, Violation};
 pub use definition::Limit;
 pub(crate) use key::MAX_KEY_BYTES;

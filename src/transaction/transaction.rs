@@ -8,7 +8,8 @@ use parking_lot::{ArcMutexGuard, RawMutex};
 
 use crate::store::overlay::{self, Overlay};
 use crate::store::{Bytes, Direction, Pair, Range, merge};
-use crate::time::Timestamp;
+use crate::time::{Stopwatch, Timestamp};
+use crate::trace::{Step, Trace};
 
 use super::database::Shared;
 use super::version::Slot;
@@ -45,6 +46,8 @@ pub(crate) struct Transaction {
     /// What each write replaced in `writes`, for rolling back to a savepoint.
     undo: Vec<(Bytes, Option<Option<Bytes>>)>,
     durable: bool,
+    /// Who hears what this run does, when somebody wants to know.
+    trace: Option<Box<Trace>>,
     /// The commit lock, when running alone.
     alone: Option<ArcMutexGuard<RawMutex, ()>>,
 }
@@ -64,6 +67,7 @@ impl Transaction {
             writes: BTreeMap::new(),
             undo: Vec::new(),
             durable: false,
+            trace: None,
             alone,
         }
     }
@@ -81,6 +85,33 @@ impl Transaction {
     /// Spends from the documents-written budget.
     pub(crate) fn spend_writes(&mut self, documents: u64) -> Result<(), Fault> {
         spend(&mut self.left.documents_written, documents, "documents written", self.quota.documents_written)
+    }
+
+    /// What is left of the documents-read budget.
+    pub(crate) fn reads_left(&self) -> u64 {
+        self.left.documents_read
+    }
+
+    /// Begins a trace of what is done from here on, in place of an earlier one.
+    pub(crate) fn begin_trace(&mut self) {
+        self.trace = Some(Box::default());
+    }
+
+    /// Ends the trace and hands it over; an empty one when none was begun.
+    pub(crate) fn end_trace(&mut self) -> Trace {
+        self.trace.take().map_or_else(Trace::default, |trace| *trace)
+    }
+
+    /// Begins to measure an operation; nothing when nobody wants to know of it.
+    pub(crate) fn watch(&self) -> Option<Stopwatch> {
+        self.trace.as_ref().map(|_| Stopwatch::start())
+    }
+
+    /// Tells the trace of an operation that is done.
+    pub(crate) fn tell(&mut self, step: Step) {
+        if let Some(trace) = &mut self.trace {
+            trace.add(self.undo.len(), step);
+        }
     }
 
     /// The most bytes one document may take.
@@ -250,6 +281,9 @@ impl Transaction {
                 Some(value) => self.writes.insert(key, value),
                 None => self.writes.remove(&key),
             };
+        }
+        if let Some(trace) = &mut self.trace {
+            trace.undo_to(savepoint.0);
         }
     }
 
