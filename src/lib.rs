@@ -36,6 +36,7 @@
 //! * [`Procedure`]: a function of the loaded `.rhai` files that may be called by name.
 //! * *Call*: one run of a procedure, one transaction; [`CallOptions`] say who calls and how long it may take.
 //! * [`Outcome`]: returned or refused; a [`Refusal`] says whether its writes were kept, why, and how long to wait.
+//! * [`Explanation`]: a call run and rolled back: every limit it asked and every document it read or wrote, in order.
 //! * [`Transaction`]: the same operations for host code, without a script.
 //! * [`Limit`], [`Key`], [`Decision`]: how many tokens a key may spend, whose, and what was answered.
 //! * [`Store`]: where rows live: a folder on disk, [memory](MemoryStore), or one of the host's.
@@ -58,6 +59,7 @@
 //! | `script` | procedure files compiled and run; the only layer that names the interpreter |
 //! | `bucket`, `document`, `job`, `release` | what is stored: limits' buckets, documents with indexes, jobs, deployed files |
 //! | `transaction`, `error`, `outcome` | serializable transactions over an overlay, rows that expire |
+//! | `trace` | what a call asked of limits and documents, step by step, when somebody wants to know |
 //! | `store`, `limit` | ordered bytes on disk or in memory; the pure arithmetic of limits |
 //! | `element`, `id`, `spelling` | order-preserving encoding of values; new ids; near names |
 //! | `time`, `value` | instants, clocks and durations; values between scripts, JSON and serde |
@@ -82,21 +84,21 @@ mod spelling;
 mod store;
 pub mod testing;
 mod time;
+mod trace;
 mod transaction;
 mod value;
 
-pub use bucket::ruling::{Decided, Override};
 pub use engine::{
-    BucketInfo, CallOptions, Durability, Engine, EngineBuilder, JobAnswer, OverrideInfo, Session, Stats, SweepSummary,
-    Transaction, WorkSummary, Worker, WorkerOptions,
+    BucketInfo, CallOptions, Durability, Engine, EngineBuilder, Explanation, JobAnswer, OverrideInfo, Session, Stats,
+    SweepSummary, Times, Transaction, WorkSummary, Worker, WorkerOptions,
 };
 pub use error::{Diagnostic, Error, Frame, Position, ScriptError, Severity};
 pub use job::list::JobFilter;
 pub use job::{Backoff, InvalidJob, Job, JobFault, JobOptions, JobState};
 pub use limit::Violation as LimitViolation;
 pub use limit::{
-    CalendarUnit, Cost, Decision, Granted, InvalidCost, InvalidKey, InvalidLimit, Key, KeyPart, Kind, Limit, Reason,
-    Start, Violation,
+    CalendarUnit, Cost, Decided, Decision, Granted, InvalidCost, InvalidKey, InvalidLimit, Key, KeyPart, Kind, Limit,
+    Override, Reason, Start, Violation,
 };
 pub use outcome::{Outcome, Refusal, RefusalKind};
 pub use release::{Release, ReleaseFile};
@@ -108,6 +110,7 @@ pub use store::{Batch, Bytes, Direction, MemoryStore, Pair, Range, Store, StoreE
 #[doc(hidden)]
 pub use time::Stopwatch;
 pub use time::{Clock, InvalidTime, ManualClock, SystemClock, Timestamp, parse_duration};
+pub use trace::{Consulted, Filling, Looked, Step, Wrote};
 pub use value::{InvalidValue, Map, Value};
 
 /// The README's Rust code, compiled and run as it stands.

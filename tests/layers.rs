@@ -9,6 +9,7 @@ const LAYERS: &[&[&str]] = &[
     &["time", "value"],
     &["element", "id", "spelling"],
     &["limit", "store"],
+    &["trace"],
     &["outcome", "transaction", "error"],
     &["bucket", "document", "job", "release"],
     &["script"],

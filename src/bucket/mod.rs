@@ -7,11 +7,13 @@
 pub(crate) mod lease;
 pub(crate) mod ruling;
 mod secret;
+mod told;
 
 use std::borrow::Cow;
 
 use crate::limit::{
-    Change, Combination, Cost, Decision, Granted, Key, Limit, MAX_KEY_BYTES, Mode, Ruling, Standing, State, Verdict,
+    Change, Combination, Cost, Decision, Granted, Key, Limit, MAX_KEY_BYTES, Mode, Override, Ruling, Standing, State,
+    Verdict,
 };
 use crate::store::key::{KeyBuffer, space};
 use crate::store::{Direction, Range, StoreError};
@@ -19,8 +21,8 @@ use crate::time::Timestamp;
 use crate::transaction::row::Row;
 use crate::transaction::{Fault, Spent, Transaction};
 
-use ruling::Override;
 use secret::stored_key;
+use told::{Account, Witness, tell};
 
 /// One of several takes decided together.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,81 +54,89 @@ struct Found<'k> {
     /// The limit with an operator's settings, where there are any.
     limit: Option<Limit>,
     ruling: Option<Ruling>,
+    /// What that came from.
+    ruled: Option<Override>,
 }
 
 /// Spends `cost`, if it fits.
 pub(crate) fn take(tx: &mut Transaction, limit: &Limit, key: &Key, cost: Cost) -> Result<Decision, Fault> {
-    spend_if_fits(tx, limit, key, cost, Mode::Take)
+    spend_if_fits(tx, limit, key, cost, Mode::Take, "take")
+}
+
+/// [`take`], for a caller that ends the call when it is refused.
+pub(crate) fn enforce(tx: &mut Transaction, limit: &Limit, key: &Key, cost: Cost) -> Result<Decision, Fault> {
+    spend_if_fits(tx, limit, key, cost, Mode::Take, "enforce")
 }
 
 /// Spends `cost` now, even ahead of time within `max_reserved`: the decision's `delay` says how long the work must wait.
 pub(crate) fn reserve(tx: &mut Transaction, limit: &Limit, key: &Key, cost: Cost) -> Result<Decision, Fault> {
-    spend_if_fits(tx, limit, key, cost, Mode::Reserve)
+    spend_if_fits(tx, limit, key, cost, Mode::Reserve, "reserve")
 }
 
 /// The answer a take would get, with the numbers as they stand. Writes nothing.
 pub(crate) fn peek(tx: &mut Transaction, limit: &Limit, key: &Key, cost: Cost) -> Result<Decision, Fault> {
-    let mut found = find(tx, limit, key)?;
-    let state = found.state.take();
-    let standing = standing_of(limit, &found, state, tx.now());
-    Ok(standing.decision(standing.verdict(cost.tokens().into(), Mode::Take)))
+    ask(tx, limit, key, cost, Mode::Take, "peek")
 }
 
 /// The answer a reservation would get, its `delay` too, with the numbers as they stand. Writes nothing.
 pub(crate) fn peek_reserve(tx: &mut Transaction, limit: &Limit, key: &Key, cost: Cost) -> Result<Decision, Fault> {
-    let mut found = find(tx, limit, key)?;
-    let state = found.state.take();
-    let standing = standing_of(limit, &found, state, tx.now());
-    let verdict = standing.verdict(cost.tokens().into(), Mode::Reserve);
-    let mut decision = standing.decision(verdict);
-    if verdict == Verdict::Fits {
-        let mut reserved = standing;
-        reserved.spend(cost.tokens(), true);
-        decision.delay = reserved.delay();
-    }
-    Ok(decision)
+    ask(tx, limit, key, cost, Mode::Reserve, "peek_reserve")
 }
 
 /// Gives back `tokens`, never beyond full. The decision says how the bucket stands then.
 pub(crate) fn refund(tx: &mut Transaction, limit: &Limit, key: &Key, tokens: Cost) -> Result<Decision, Fault> {
-    change(tx, limit, key, |standing| standing.give(tokens.tokens()))
+    change(tx, limit, key, ("refund", Some(tokens)), |standing| standing.give(tokens.tokens()))
 }
 
 /// Spends `tokens` without asking, past the limit too. The decision says how the bucket stands then.
 pub(crate) fn charge(tx: &mut Transaction, limit: &Limit, key: &Key, tokens: Cost) -> Result<Decision, Fault> {
-    change(tx, limit, key, |standing| standing.spend(tokens.tokens(), false))
+    change(tx, limit, key, ("charge", Some(tokens)), |standing| standing.spend(tokens.tokens(), false))
 }
 
 /// Refuses every take for `span_ms` milliseconds from now, in place of an earlier block. A span below 1 blocks nothing.
 pub(crate) fn block(tx: &mut Transaction, limit: &Limit, key: &Key, span_ms: i64) -> Result<Decision, Fault> {
-    change(tx, limit, key, |standing| standing.block(span_ms.max(0)))
+    change(tx, limit, key, ("block", None), |standing| standing.block(span_ms.max(0)))
 }
 
 /// Ends a block.
 pub(crate) fn unblock(tx: &mut Transaction, limit: &Limit, key: &Key) -> Result<Decision, Fault> {
-    change(tx, limit, key, |standing| standing.unblock())
+    change(tx, limit, key, ("unblock", None), |standing| standing.unblock())
 }
 
 /// Forgets the bucket: what was spent, cooldown, block and leases. A ruling of an operator stays.
 pub(crate) fn reset(tx: &mut Transaction, limit: &Limit, key: &Key) -> Result<(), Fault> {
+    let begun = tx.watch();
     let mut found = find(tx, limit, key)?;
-    if found.row.is_some() {
-        let state = found.state.take();
-        let mut standing = standing_of(limit, &found, state, tx.now());
-        standing.reset();
+    let wrote = found.row.is_some();
+    if !wrote && begun.is_none() {
+        return Ok(());
+    }
+    let state = found.state.take();
+    let mut standing = standing_of(limit, &found, state, tx.now());
+    let witness = Witness::of(begun, &standing);
+    standing.reset();
+    let account = Account { operation: "reset", cost: None, mode: Mode::Take, decision: None, wrote };
+    let step = witness.map(|witness| witness.step(tx, limit, &found, &standing, account));
+    if wrote {
         store(tx, standing, limit, &found)?;
     }
+    tell(tx, step);
     Ok(())
 }
 
 /// Spends every demand if all of them fit, else nothing. The same bucket named twice is charged the sum.
 pub(crate) fn take_all(tx: &mut Transaction, demands: &[Demand]) -> Result<Decision, Fault> {
-    decide_all(tx, demands, true)
+    decide_all(tx, demands, true, "take_all")
+}
+
+/// [`take_all`], for a caller that ends the call when it is refused.
+pub(crate) fn enforce_all(tx: &mut Transaction, demands: &[Demand]) -> Result<Decision, Fault> {
+    decide_all(tx, demands, true, "enforce_all")
 }
 
 /// The answer [`take_all`] would get, with the numbers as they stand. Writes nothing.
 pub(crate) fn peek_all(tx: &mut Transaction, demands: &[Demand]) -> Result<Decision, Fault> {
-    decide_all(tx, demands, false)
+    decide_all(tx, demands, false, "peek_all")
 }
 
 /// How a listed bucket stands under `limit`: the answer to a take of one token, and until when all are refused.
@@ -180,10 +190,47 @@ pub(crate) fn list(
     Ok(listed)
 }
 
-fn spend_if_fits(tx: &mut Transaction, limit: &Limit, key: &Key, cost: Cost, mode: Mode) -> Result<Decision, Fault> {
+fn ask(
+    tx: &mut Transaction,
+    limit: &Limit,
+    key: &Key,
+    cost: Cost,
+    mode: Mode,
+    operation: &'static str,
+) -> Result<Decision, Fault> {
+    let begun = tx.watch();
+    let mut found = find(tx, limit, key)?;
+    let state = found.state.take();
+    let standing = standing_of(limit, &found, state, tx.now());
+    let verdict = standing.verdict(cost.tokens().into(), mode);
+    let mut decision = standing.decision(verdict);
+    if mode == Mode::Reserve && verdict == Verdict::Fits {
+        let mut reserved = standing.clone();
+        reserved.spend(cost.tokens(), true);
+        decision.delay = reserved.delay();
+    }
+    if let Some(witness) = Witness::of(begun, &standing) {
+        let decision = Some(decision.clone());
+        let account = Account { operation, cost: Some(cost.tokens()), mode, decision, wrote: false };
+        let step = witness.step(tx, limit, &found, &standing, account);
+        tell(tx, Some(step));
+    }
+    Ok(decision)
+}
+
+fn spend_if_fits(
+    tx: &mut Transaction,
+    limit: &Limit,
+    key: &Key,
+    cost: Cost,
+    mode: Mode,
+    operation: &'static str,
+) -> Result<Decision, Fault> {
+    let begun = tx.watch();
     let mut found = find(tx, limit, key)?;
     let state = found.state.take();
     let mut standing = standing_of(limit, &found, state, tx.now());
+    let witness = Witness::of(begun, &standing);
     let verdict = standing.verdict(cost.tokens().into(), mode);
     let fits = verdict == Verdict::Fits;
     let mut changed = fits || standing.is_reanchored();
@@ -200,9 +247,15 @@ fn spend_if_fits(tx: &mut Transaction, limit: &Limit, key: &Key, cost: Cost, mod
             decision.delay = standing.delay();
         }
     }
+    let step = witness.map(|witness| {
+        let decision = Some(decision.clone());
+        let account = Account { operation, cost: Some(cost.tokens()), mode, decision, wrote: changed };
+        witness.step(tx, limit, &found, &standing, account)
+    });
     if changed {
         store(tx, standing, limit, &found)?;
     }
+    tell(tx, step);
     Ok(decision)
 }
 
@@ -217,14 +270,23 @@ fn change(
     tx: &mut Transaction,
     limit: &Limit,
     key: &Key,
+    (name, tokens): (&'static str, Option<Cost>),
     operation: impl FnOnce(&mut Standing<'_>),
 ) -> Result<Decision, Fault> {
+    let begun = tx.watch();
     let mut found = find(tx, limit, key)?;
     let state = found.state.take();
     let mut standing = standing_of(limit, &found, state, tx.now());
+    let witness = Witness::of(begun, &standing);
     operation(&mut standing);
     let decision = standing.decision(Verdict::Fits);
+    let step = witness.map(|witness| {
+        let (cost, decision) = (tokens.map(Cost::tokens), Some(decision.clone()));
+        let account = Account { operation: name, cost, mode: Mode::Take, decision, wrote: true };
+        witness.step(tx, limit, &found, &standing, account)
+    });
     store(tx, standing, limit, &found)?;
+    tell(tx, step);
     Ok(decision)
 }
 
@@ -235,8 +297,14 @@ struct Member<'a> {
     found: Found<'a>,
 }
 
-fn decide_all(tx: &mut Transaction, demands: &[Demand], spend: bool) -> Result<Decision, Fault> {
+fn decide_all(
+    tx: &mut Transaction,
+    demands: &[Demand],
+    spend: bool,
+    operation: &'static str,
+) -> Result<Decision, Fault> {
     let now = tx.now();
+    let mut begun = tx.watch();
     let mut members: Vec<Member<'_>> = Vec::with_capacity(demands.len());
     for Demand { limit, key, cost } in demands {
         let tokens = i128::from(cost.tokens());
@@ -271,6 +339,7 @@ fn decide_all(tx: &mut Transaction, demands: &[Demand], spend: bool) -> Result<D
     let mut combination = Combination::default();
     for ((member, (tokens, writes)), (mut standing, verdict)) in members.iter().zip(shares).zip(judged) {
         let spends = spend && allowed && verdict == Verdict::Fits;
+        let witness = Witness::of(begun, &standing);
         if spends {
             // What fits is at most the capacity, an `i64`.
             standing.spend(i64::try_from(tokens).unwrap_or(i64::MAX), true);
@@ -283,10 +352,19 @@ fn decide_all(tx: &mut Transaction, demands: &[Demand], spend: bool) -> Result<D
         if spends {
             grant(&mut decision, &standing);
         }
+        let changed = spend && writes && (spends || blocks || standing.is_reanchored());
+        let step = witness.map(|witness| {
+            let (cost, decision) = (Some(i64::try_from(tokens).unwrap_or(i64::MAX)), Some(decision.clone()));
+            let account = Account { operation, cost, mode: Mode::Take, decision, wrote: changed };
+            witness.step(tx, member.limit, &member.found, &standing, account)
+        });
         combination.add(decision, standing.is_shadow());
-        if spend && writes && (spends || blocks || standing.is_reanchored()) {
+        if changed {
             store(tx, standing, member.limit, &member.found)?;
         }
+        // The limits were read and judged together: the first step carries that time.
+        begun = tx.watch();
+        tell(tx, step);
     }
     Ok(combination.decision(now))
 }
@@ -299,8 +377,8 @@ fn find<'k>(tx: &mut Transaction, limit: &Limit, key: &'k Key) -> Result<Found<'
     let state = row.as_ref().filter(|row| !row.expired(now)).map(state_of).transpose()?;
     let ruled = state.as_ref().and_then(|state| state.ruled_until).is_some_and(|until| until > now.as_millis());
     let ruling = if ruled { ruling::read(tx, limit.name(), &key)? } else { None };
-    let (other, ruling) = ruling.map_or((None, None), |ruling| ruling.applied(limit));
-    Ok(Found { key, row_key, row, state, limit: other, ruling })
+    let (other, applied) = ruling.as_ref().map_or((None, None), |ruling| ruling.applied(limit));
+    Ok(Found { key, row_key, row, state, limit: other, ruling: applied, ruled: ruling })
 }
 
 /// The bucket as it stands, under what an operator has decided about it.

@@ -5,43 +5,22 @@
 
 use std::ops::Bound;
 
-use crate::limit::{InvalidLimit, Key, Limit, Ruling};
+use crate::limit::{Decided, InvalidLimit, Key, Limit, Mode, Override, Ruling};
 use crate::store::key::{KeyBuffer, space};
 use crate::store::{Direction, Range, StoreError};
 use crate::time::Timestamp;
 use crate::transaction::row::Row;
 use crate::transaction::{Fault, Transaction};
-use crate::value::{Map, Value};
+use crate::value::Value;
 
 use super::secret::stored_key;
+use super::told::{Account, Witness, tell};
 use super::{find, standing_of, store};
 
 const VERSION: u8 = 1;
 const SETTINGS: u8 = 1;
 const ALLOW: u8 = 2;
 const BLOCK: u8 = 3;
-
-/// What an operator has decided about one key of a limit.
-#[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
-pub enum Decided {
-    /// Other settings than the file's, as [`Limit::with`] takes them.
-    Settings(Map),
-    /// Everything is allowed, and nothing counts.
-    Allow,
-    /// Everything is refused.
-    Ban,
-}
-
-/// A decision of an operator, which wins over the file until its end.
-#[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
-pub struct Override {
-    /// What was decided.
-    pub decided: Decided,
-    /// The first instant at which the file's limit holds again.
-    pub until: Timestamp,
-}
 
 /// Why an override cannot be stored.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -176,6 +155,7 @@ pub(super) fn read(tx: &mut Transaction, limit_name: &str, key: &Key) -> Result<
 }
 
 fn set(tx: &mut Transaction, limit: &Limit, key: &Key, ruling: Option<&Override>) -> Result<(), Fault> {
+    let begun = tx.watch();
     let mut found = find(tx, limit, key)?;
     let row_key = row_key(limit.name(), &found.key);
     match ruling {
@@ -185,8 +165,24 @@ fn set(tx: &mut Transaction, limit: &Limit, key: &Key, ruling: Option<&Override>
     // Under the file's own settings: what was spent is kept whatever was ruled.
     let state = found.state.take();
     let mut standing = standing_of(limit, &found, state, tx.now());
+    let witness = Witness::of(begun, &standing);
     standing.rule_until(ruling.map(|ruling| ruling.until.as_millis()));
     store(tx, standing, limit, &found)?;
+    if let Some(witness) = witness {
+        let operation = match ruling.map(|ruling| &ruling.decided) {
+            Some(Decided::Settings(_)) => "set_override",
+            Some(Decided::Allow) => "allow",
+            Some(Decided::Ban) => "ban",
+            None => "revoke",
+        };
+        // What holds from now on is read anew, as the next operation would.
+        let mut found = find(tx, limit, key)?;
+        let state = found.state.take();
+        let standing = standing_of(limit, &found, state, tx.now());
+        let account = Account { operation, cost: None, mode: Mode::Take, decision: None, wrote: true };
+        let step = witness.step(tx, limit, &found, &standing, account);
+        tell(tx, Some(step));
+    }
     tx.require_durable();
     Ok(())
 }
@@ -207,6 +203,7 @@ mod tests {
     use super::super::fixture::{Desk, demand, fw, of, tb};
     use super::*;
     use crate::limit::Kind;
+    use crate::value::Map;
 
     fn until(decided: Decided, ms: i64) -> Override {
         Override { decided, until: Timestamp::from_millis(ms) }

@@ -61,6 +61,46 @@ impl Filter {
         }
     }
 
+    /// The filter as scripts write it; read again, it means the same.
+    pub(crate) fn to_map(&self) -> Map {
+        match self {
+            Filter::And(parts) => {
+                let mut map = Map::new();
+                for part in parts.iter().map(Filter::to_map) {
+                    if !merge(&mut map, &part) {
+                        // Two parts ask for one thing in ways that no map holds side by side.
+                        let parts = parts.iter().map(|part| Value::Map(part.to_map())).collect();
+                        return Map::from([("$and".to_owned(), Value::Array(parts))]);
+                    }
+                }
+                map
+            }
+            Filter::Or(parts) => {
+                let parts = parts.iter().map(|part| Value::Map(part.to_map())).collect();
+                Map::from([("$or".to_owned(), Value::Array(parts))])
+            }
+            Filter::Not(part) => match &**part {
+                Filter::Field(path, Test::Equal(value)) => on_field(path, "$ne", value.clone()),
+                Filter::Field(path, Test::In(values)) => on_field(path, "$nin", Value::Array(values.clone())),
+                other => Map::from([("$not".to_owned(), Value::Map(other.to_map()))]),
+            },
+            Filter::Field(path, test) => match test {
+                Test::Equal(value) => Map::from([(path.as_str().to_owned(), value.clone())]),
+                Test::In(values) => on_field(path, "$in", Value::Array(values.clone())),
+                Test::Exists(wanted) => on_field(path, "$exists", Value::Bool(*wanted)),
+                Test::Range(bound, value) => {
+                    let operator = match bound {
+                        Bound::Above => "$gt",
+                        Bound::AtLeast => "$gte",
+                        Bound::Below => "$lt",
+                        Bound::AtMost => "$lte",
+                    };
+                    on_field(path, operator, value.clone())
+                }
+            },
+        }
+    }
+
     /// The tests that every document meant must pass, as far as they are written plainly.
     pub(super) fn required(&self) -> Vec<(&Path, &Test)> {
         fn collect<'a>(filter: &'a Filter, out: &mut Vec<(&'a Path, &'a Test)>) {
@@ -74,6 +114,32 @@ impl Filter {
         collect(self, &mut out);
         out
     }
+}
+
+fn on_field(path: &Path, operator: &str, value: Value) -> Map {
+    Map::from([(path.as_str().to_owned(), Value::Map(Map::from([(operator.to_owned(), value)])))])
+}
+
+/// Adds the parts of one filter to another; false when both ask for the same thing.
+fn merge(map: &mut Map, part: &Map) -> bool {
+    // No value to compare with has such names.
+    let operators = |value: &Value| matches!(value, Value::Map(map) if map.keys().any(|name| name.starts_with('$')));
+    for (name, value) in part {
+        match (map.get_mut(name), value) {
+            (None, value) => {
+                map.insert(name.clone(), value.clone());
+            }
+            (Some(there), Value::Map(more)) if operators(there) && operators(value) && !name.starts_with('$') => {
+                let Value::Map(there) = there else { return false };
+                if more.keys().any(|operator| there.contains_key(operator)) {
+                    return false;
+                }
+                there.extend(more.clone());
+            }
+            _ => return false,
+        }
+    }
+    true
 }
 
 impl Test {
@@ -268,7 +334,30 @@ mod tests {
             (r#"{"$and":[{"n":3},{"t":"c"}]}"#, false),
             (r#"{"$not":{"n":1}}"#, true),
         ] {
-            assert_eq!(Filter::parse(&map(filter)).unwrap().matches(&doc), expected, "{filter}");
+            let parsed = Filter::parse(&map(filter)).unwrap();
+            assert_eq!(parsed.matches(&doc), expected, "{filter}");
+            let again = Filter::parse(&parsed.to_map()).unwrap();
+            assert_eq!(again.matches(&doc), expected, "{filter}");
+            assert_eq!(again.to_map(), parsed.to_map(), "{filter}");
+        }
+    }
+
+    #[test]
+    fn filters_are_written_as_scripts_write_them() {
+        for (filter, written) in [
+            (r#"{"a":1,"b":{"$gte":1,"$lt":9}}"#, r#"{"a":1,"b":{"$gte":1,"$lt":9}}"#),
+            (r#"{"a":{"$ne":1,"$nin":[2]}}"#, r#"{"a":{"$ne":1,"$nin":[2]}}"#),
+            (r#"{"$and":[{"a":{"$gt":1}},{"a":{"$lt":5}}]}"#, r#"{"a":{"$gt":1,"$lt":5}}"#),
+            (r#"{"$and":[{"a":1},{"a":2}]}"#, r#"{"$and":[{"a":1},{"a":2}]}"#),
+            (r#"{"$and":[{"a":{}},{"a":{"$lt":5}}]}"#, r#"{"$and":[{"a":{}},{"a":{"$lt":5}}]}"#),
+            (
+                r#"{"$or":[{"a":1},{"b":{"$exists":true}}],"c":null}"#,
+                r#"{"$or":[{"a":1},{"b":{"$exists":true}}],"c":null}"#,
+            ),
+            (r#"{"a":{"$not":{"$gt":5}}}"#, r#"{"$not":{"a":{"$gt":5}}}"#),
+            ("{}", "{}"),
+        ] {
+            assert_eq!(Value::Map(Filter::parse(&map(filter)).unwrap().to_map()).to_json(), written, "{filter}");
         }
     }
 

@@ -4,6 +4,7 @@ use std::cmp::Ordering;
 use std::ops::ControlFlow;
 
 use crate::store::key;
+use crate::trace::{Looked, Step};
 use crate::transaction::row::Row;
 use crate::transaction::{Fault, Transaction};
 use crate::value::Map;
@@ -25,14 +26,24 @@ pub(crate) fn find(
     filter: &Filter,
     options: &FindOptions,
 ) -> Result<Vec<Map>, DocumentError> {
+    let plan = plan(collection, filter, Some(options));
+    let count = |found: &Vec<Map>| found.len() as u64;
+    witnessed(tx, &plan, filter, "find", count, |tx| as_planned(tx, &plan, filter, options))
+}
+
+fn as_planned(
+    tx: &mut Transaction,
+    plan: &Plan<'_>,
+    filter: &Filter,
+    options: &FindOptions,
+) -> Result<Vec<Map>, DocumentError> {
     let wanted = match options.limit {
         Some(0) => return Ok(Vec::new()),
         Some(limit) => options.skip.saturating_add(limit),
         None => usize::MAX,
     };
-    let plan = plan(collection, filter, Some(options));
     let mut found: Vec<Map> = Vec::new();
-    visit(tx, &plan, filter, wanted, &mut |document| {
+    visit(tx, plan, filter, wanted, &mut |document| {
         if let (Order::Grouped(fields), true) = (&plan.order, found.len() >= wanted)
             && let Some(last) = found.last()
             && !fields.is_empty()
@@ -61,34 +72,82 @@ pub(crate) fn find_one(
     collection: &Collection,
     filter: &Filter,
 ) -> Result<Option<Map>, DocumentError> {
-    Ok(find(tx, collection, filter, &FindOptions::first())?.pop())
+    first_matching(tx, collection, filter, "find_one")
+}
+
+/// The first document that matches, in the order of `_id`, for an operation of this name.
+pub(super) fn first_matching(
+    tx: &mut Transaction,
+    collection: &Collection,
+    filter: &Filter,
+    operation: &'static str,
+) -> Result<Option<Map>, DocumentError> {
+    let options = FindOptions::first();
+    let plan = plan(collection, filter, Some(&options));
+    let count = |found: &Option<Map>| u64::from(found.is_some());
+    witnessed(tx, &plan, filter, operation, count, |tx| Ok(as_planned(tx, &plan, filter, &options)?.pop()))
 }
 
 /// The document with this `_id`.
 pub(crate) fn get(tx: &mut Transaction, collection: &Collection, id: &str) -> Result<Option<Map>, DocumentError> {
+    let begun = tx.watch();
     tx.spend_reads(1)?;
     let key = key::document(&collection.name, id);
-    Ok(tx.get_row(&key)?.map(|found| row::document(&key, &found)).transpose()?)
+    let document = tx.get_row(&key)?.map(|found| row::document(&key, &found)).transpose()?;
+    if let Some(begun) = begun {
+        tx.tell(Step::Read(Looked {
+            operation: "get",
+            collection: collection.name.clone(),
+            filter: Map::from([("_id".to_owned(), id.into())]),
+            index: Some("_id".to_owned()),
+            plan: format!("_id of {}: one document", collection.name),
+            advice: None,
+            scanned: 1,
+            returned: document.is_some().into(),
+            took: begun.elapsed(),
+        }));
+    }
+    Ok(document)
 }
 
 /// How many documents match.
 pub(crate) fn count(tx: &mut Transaction, collection: &Collection, filter: &Filter) -> Result<u64, DocumentError> {
-    let mut matching = 0;
-    visit(tx, &plan(collection, filter, None), filter, usize::MAX, &mut |_| {
-        matching += 1;
-        ControlFlow::Continue(())
-    })?;
-    Ok(matching)
+    let plan = plan(collection, filter, None);
+    witnessed(
+        tx,
+        &plan,
+        filter,
+        "count",
+        |matching| *matching,
+        |tx| {
+            let mut matching = 0;
+            visit(tx, &plan, filter, usize::MAX, &mut |_| {
+                matching += 1;
+                ControlFlow::Continue(())
+            })?;
+            Ok(matching)
+        },
+    )
 }
 
 /// Whether any document matches.
 pub(crate) fn exists(tx: &mut Transaction, collection: &Collection, filter: &Filter) -> Result<bool, DocumentError> {
-    let mut any = false;
-    visit(tx, &plan(collection, filter, None), filter, 1, &mut |_| {
-        any = true;
-        ControlFlow::Break(())
-    })?;
-    Ok(any)
+    let plan = plan(collection, filter, None);
+    witnessed(
+        tx,
+        &plan,
+        filter,
+        "exists",
+        |any| u64::from(*any),
+        |tx| {
+            let mut any = false;
+            visit(tx, &plan, filter, 1, &mut |_| {
+                any = true;
+                ControlFlow::Break(())
+            })?;
+            Ok(any)
+        },
+    )
 }
 
 /// All documents that match, in the order of `_id`: what an update or a delete settles before it writes.
@@ -98,14 +157,45 @@ pub(super) fn all_matching(
     tx: &mut Transaction,
     collection: &Collection,
     filter: &Filter,
+    operation: &'static str,
 ) -> Result<Vec<Map>, DocumentError> {
-    let mut found = Vec::new();
-    visit(tx, &plan(collection, filter, None), filter, usize::MAX, &mut |document| {
-        found.push(document);
-        ControlFlow::Continue(())
-    })?;
-    found.sort_by(|a, b| by(&Sort::default(), a, b));
-    Ok(found)
+    let plan = plan(collection, filter, None);
+    let count = |found: &Vec<Map>| found.len() as u64;
+    witnessed(tx, &plan, filter, operation, count, |tx| {
+        let mut found = Vec::new();
+        visit(tx, &plan, filter, usize::MAX, &mut |document| {
+            found.push(document);
+            ControlFlow::Continue(())
+        })?;
+        found.sort_by(|a, b| by(&Sort::default(), a, b));
+        Ok(found)
+    })
+}
+
+/// Runs a search, and tells of it when somebody wants to know: of one that failed too, because what it read is why.
+fn witnessed<T>(
+    tx: &mut Transaction,
+    plan: &Plan<'_>,
+    filter: &Filter,
+    operation: &'static str,
+    returned: impl FnOnce(&T) -> u64,
+    search: impl FnOnce(&mut Transaction) -> Result<T, DocumentError>,
+) -> Result<T, DocumentError> {
+    let Some(begun) = tx.watch() else { return search(tx) };
+    let left = tx.reads_left();
+    let result = search(tx);
+    tx.tell(Step::Read(Looked {
+        operation,
+        collection: plan.collection.name.clone(),
+        filter: filter.to_map(),
+        index: plan.index().map(str::to_owned),
+        plan: plan.to_string(),
+        advice: Some(plan.advice().to_owned()).filter(|advice| !advice.is_empty()),
+        scanned: left.saturating_sub(tx.reads_left()),
+        returned: result.as_ref().map_or(0, returned),
+        took: begun.elapsed(),
+    }));
+    result
 }
 
 /// The order of two documents; total, since no two share an `_id`.

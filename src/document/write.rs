@@ -1,6 +1,8 @@
 //! Writing: inserting, changing and deleting documents, each operation whole or not at all.
 
 use crate::store::key;
+use crate::time::Stopwatch;
+use crate::trace::{Step, Wrote};
 use crate::transaction::Transaction;
 use crate::value::{Map, Value};
 
@@ -38,7 +40,7 @@ pub(crate) fn update(
     filter: &Filter,
     change: &Change,
 ) -> Result<u64, DocumentError> {
-    let found = find::all_matching(tx, collection, filter)?;
+    let found = find::all_matching(tx, collection, filter, "update")?;
     let matching = found.len() as u64;
     whole(tx, |tx| put_changed(tx, collection, found, change))?;
     Ok(matching)
@@ -51,7 +53,7 @@ pub(crate) fn update_one(
     filter: &Filter,
     change: &Change,
 ) -> Result<u64, DocumentError> {
-    let found = find::find_one(tx, collection, filter)?;
+    let found = find::first_matching(tx, collection, filter, "update_one")?;
     let matching = u64::from(found.is_some());
     whole(tx, |tx| put_changed(tx, collection, found.into_iter().collect(), change))?;
     Ok(matching)
@@ -66,7 +68,7 @@ pub(crate) fn upsert(
     change: &Change,
     new_id: NewId<'_>,
 ) -> Result<String, DocumentError> {
-    if let Some(found) = find::find_one(tx, collection, filter)? {
+    if let Some(found) = find::first_matching(tx, collection, filter, "upsert")? {
         let id = own_id(&found).to_owned();
         whole(tx, |tx| put_changed(tx, collection, vec![found], change))?;
         return Ok(id);
@@ -84,14 +86,15 @@ pub(crate) fn upsert(
 
 /// Deletes every document that matches; returns how many.
 pub(crate) fn delete(tx: &mut Transaction, collection: &Collection, filter: &Filter) -> Result<u64, DocumentError> {
-    let found = find::all_matching(tx, collection, filter)?;
+    let found = find::all_matching(tx, collection, filter, "delete")?;
     whole(tx, |tx| remove(tx, collection, &found))?;
     Ok(found.len() as u64)
 }
 
 /// Deletes the first document that matches, in the order of `_id`; returns how many did: 0 or 1.
 pub(crate) fn delete_one(tx: &mut Transaction, collection: &Collection, filter: &Filter) -> Result<u64, DocumentError> {
-    let found: Vec<Map> = find::find_one(tx, collection, filter)?.into_iter().collect();
+    let found = find::first_matching(tx, collection, filter, "delete_one")?;
+    let found: Vec<Map> = found.into_iter().collect();
     whole(tx, |tx| remove(tx, collection, &found))?;
     Ok(found.len() as u64)
 }
@@ -153,6 +156,7 @@ fn check_same_id(id: &Value, changed: &Map) -> Result<(), DataError> {
 }
 
 fn put_new(tx: &mut Transaction, collection: &Collection, id: &str, document: Map) -> Result<(), DocumentError> {
+    let begun = tx.watch();
     form::check_document(&document)?;
     let expires_at = collection.expires_at(&document)?;
     if !expire::remove_if_expired(tx, collection, id)? {
@@ -171,6 +175,7 @@ fn put_new(tx: &mut Transaction, collection: &Collection, id: &str, document: Ma
     let body = form::encode(&Value::Map(document), tx.document_bytes())?;
     tx.put_row(&key::document(&collection.name, id), &body, expires_at)?;
     acknowledge(tx, collection);
+    tell(tx, begun, "insert", collection, id);
     Ok(())
 }
 
@@ -195,6 +200,7 @@ fn put_changed(
         index::remove_entries(tx, collection, old, Some(new))?;
     }
     for (old, new) in pairs {
+        let begun = tx.watch();
         tx.spend_writes(1)?;
         index::add_entries(tx, collection, Some(&old), &new)?;
         let expires_at = collection.expires_at(&new)?;
@@ -202,16 +208,19 @@ fn put_changed(
         let body = form::encode(&Value::Map(new), tx.document_bytes())?;
         tx.put_row(&key, &body, expires_at)?;
         acknowledge(tx, collection);
+        tell(tx, begun, "update", collection, own_id(&old));
     }
     Ok(())
 }
 
 fn remove(tx: &mut Transaction, collection: &Collection, found: &[Map]) -> Result<(), DocumentError> {
     for document in found {
+        let begun = tx.watch();
         tx.spend_writes(1)?;
         index::remove_entries(tx, collection, document, None)?;
         tx.delete_row(&key::document(&collection.name, own_id(document)))?;
         acknowledge(tx, collection);
+        tell(tx, begun, "delete", collection, own_id(document));
     }
     Ok(())
 }
@@ -220,5 +229,13 @@ fn remove(tx: &mut Transaction, collection: &Collection, found: &[Map]) -> Resul
 fn acknowledge(tx: &mut Transaction, collection: &Collection) {
     if !collection.buffered {
         tx.require_durable();
+    }
+}
+
+/// Tells of a document that was written, when somebody wants to know.
+fn tell(tx: &mut Transaction, begun: Option<Stopwatch>, change: &'static str, collection: &Collection, id: &str) {
+    if let Some(begun) = begun {
+        let (collection, id) = (collection.name.clone(), id.to_owned());
+        tx.tell(Step::Write(Wrote { change, collection, id, undone: false, took: begun.elapsed() }));
     }
 }

@@ -1,8 +1,8 @@
 //! Rulings: what operators decide about one key of a limit until an instant, from host code.
 
-use crate::bucket::ruling::{self, Decided, InvalidOverride, Override};
+use crate::bucket::ruling::{self, InvalidOverride};
 use crate::error::Error;
-use crate::limit::{Key, Limit};
+use crate::limit::{Decided, Key, Limit, Override};
 use crate::time::Timestamp;
 use crate::value::Map;
 

@@ -1,11 +1,10 @@
 //! What tools ask of an engine: what is loaded, what is stored, and its upkeep.
 
 use crate::bucket;
-use crate::bucket::ruling::Override;
 use crate::document::build::{self, Progress};
 use crate::document::catalogue;
 use crate::error::{Diagnostic, Error};
-use crate::limit::{Decision, Key, Limit};
+use crate::limit::{Decision, Key, Limit, Override};
 use crate::script::{Procedure, Program};
 use crate::time::Timestamp;
 

@@ -17,6 +17,7 @@
 //! | `standing` | a bucket at one instant: clock steps, changed settings, cooldown, block; the operations |
 //! | `combination` | many answers made one |
 //! | `asked`, `http` | the limits that were asked; what HTTP says of them |
+//! | `decided` | what an operator has decided about a key |
 //! | `describe` | a limit in words |
 //!
 //! All levels are integers scaled by the period, in `i128`. The bounds in `settings` keep every product below
@@ -32,6 +33,7 @@ mod choice;
 mod combination;
 mod concurrency;
 mod cost;
+mod decided;
 mod decision;
 mod definition;
 mod describe;
@@ -53,6 +55,7 @@ pub(crate) use asked::AllAsked;
 pub use calendar::CalendarUnit;
 pub(crate) use combination::Combination;
 pub use cost::{Cost, InvalidCost};
+pub use decided::{Decided, Override};
 pub use decision::{Decision, Granted, Reason, Violation};
 pub use definition::Limit;
 pub(crate) use http::{fields as http_fields, legacy_fields as legacy_http_fields};

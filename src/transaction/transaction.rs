@@ -8,7 +8,8 @@ use parking_lot::{ArcMutexGuard, RawMutex};
 
 use crate::store::overlay::{self, Overlay};
 use crate::store::{Bytes, Direction, Pair, Range, merge};
-use crate::time::Timestamp;
+use crate::time::{Stopwatch, Timestamp};
+use crate::trace::{Step, Trace};
 
 use super::database::Shared;
 use super::version::Slot;
@@ -48,6 +49,8 @@ pub(crate) struct Transaction {
     undo: Vec<(Bytes, Option<Option<Bytes>>)>,
     durable: bool,
     places: Vec<Bytes>,
+    /// Who hears what this run does, when somebody wants to know.
+    trace: Option<Box<Trace>>,
     /// The commit lock, when running alone.
     alone: Option<ArcMutexGuard<RawMutex, ()>>,
 }
@@ -68,6 +71,7 @@ impl Transaction {
             undo: Vec::new(),
             durable: false,
             places: Vec::new(),
+            trace: None,
             alone,
         }
     }
@@ -85,6 +89,33 @@ impl Transaction {
     /// Spends from the documents-written budget.
     pub(crate) fn spend_writes(&mut self, documents: u64) -> Result<(), Fault> {
         spend(&mut self.left.documents_written, documents, "documents written", self.quota.documents_written)
+    }
+
+    /// What is left of the documents-read budget.
+    pub(crate) fn reads_left(&self) -> u64 {
+        self.left.documents_read
+    }
+
+    /// Begins a trace of what is done from here on, in place of an earlier one.
+    pub(crate) fn begin_trace(&mut self) {
+        self.trace = Some(Box::default());
+    }
+
+    /// Ends the trace and hands it over; an empty one when none was begun.
+    pub(crate) fn end_trace(&mut self) -> Trace {
+        self.trace.take().map_or_else(Trace::default, |trace| *trace)
+    }
+
+    /// Begins to measure an operation; nothing when nobody wants to know of it.
+    pub(crate) fn watch(&self) -> Option<Stopwatch> {
+        self.trace.as_ref().map(|_| Stopwatch::start())
+    }
+
+    /// Tells the trace of an operation that is done.
+    pub(crate) fn tell(&mut self, step: Step) {
+        if let Some(trace) = &mut self.trace {
+            trace.add(self.undo.len(), step);
+        }
     }
 
     /// The most bytes one document may take.
@@ -259,6 +290,9 @@ impl Transaction {
                 Some(value) => self.writes.insert(key, value),
                 None => self.writes.remove(&key),
             };
+        }
+        if let Some(trace) = &mut self.trace {
+            trace.undo_to(savepoint.0);
         }
     }
 

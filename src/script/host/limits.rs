@@ -244,7 +244,7 @@ fn register_enforce(module: &mut Module) {
         key: Result<Key, Failure>,
         cost: Result<Cost, Failure>,
     ) -> Answer<DecisionValue> {
-        with(context, |call| enforced(bucket::take(&mut call.transaction, &limit.0, &key?, cost?)?))
+        with(context, |call| enforced(bucket::enforce(&mut call.transaction, &limit.0, &key?, cost?)?))
     }
     module.set_native_fn("enforce", |context: NativeCallContext, limit: &mut LimitValue| {
         enforce(&context, limit, Ok(Key::global()), Ok(Cost::ONE))
@@ -332,7 +332,7 @@ fn register_several(module: &mut Module) {
         with(&context, |call| Ok(decision(bucket::peek_all(&mut call.transaction, &demands(&list)?)?)))
     });
     module.set_native_fn("enforce_all", |context: NativeCallContext, list: Array| -> Answer<DecisionValue> {
-        with(&context, |call| enforced(bucket::take_all(&mut call.transaction, &demands(&list)?)?))
+        with(&context, |call| enforced(bucket::enforce_all(&mut call.transaction, &demands(&list)?)?))
     });
 }
 

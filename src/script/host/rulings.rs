@@ -2,7 +2,8 @@
 
 use rhai::{Dynamic, EvalAltResult, Map as Fields, Module, NativeCallContext};
 
-use crate::bucket::ruling::{self, Decided, InvalidOverride, Override};
+use crate::bucket::ruling::{self, InvalidOverride};
+use crate::limit::{Decided, Override};
 
 use super::super::call::with;
 use super::super::convert;
