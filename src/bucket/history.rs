@@ -8,7 +8,8 @@ use crate::value::{Map, Value};
 
 use super::fixture::{Desk, cost, demand, fw, of, tb};
 use super::model::{Model, Ruled};
-use super::ruling::{self, Decided, Override};
+use super::ruling;
+use crate::limit::{Decided, Override};
 
 /// One step of a history.
 #[derive(Clone, Debug)]
