@@ -84,14 +84,14 @@ mod transaction;
 mod value;
 
 pub use engine::{
-    BucketInfo, CallOptions, Durability, Engine, EngineBuilder, Explanation, OverrideInfo, Session, Stats, SweepSummary,
-    Times, Transaction,
+    BucketInfo, CallOptions, Durability, Engine, EngineBuilder, Explanation, OverrideInfo, Session, Stats,
+    SweepSummary, Times, Transaction,
 };
 pub use error::{Diagnostic, Error, Frame, Position, ScriptError, Severity};
 pub use limit::Violation as LimitViolation;
 pub use limit::{
-    CalendarUnit, Cost, Decided, Decision, Granted, InvalidCost, InvalidKey, InvalidLimit, Key, KeyPart, Kind, Limit, Override,
-    Reason, Start, Violation,
+    CalendarUnit, Cost, Decided, Decision, Granted, InvalidCost, InvalidKey, InvalidLimit, Key, KeyPart, Kind, Limit,
+    Override, Reason, Start, Violation,
 };
 pub use outcome::{Outcome, Refusal, RefusalKind};
 pub use release::{Release, ReleaseFile};

@@ -12,7 +12,8 @@ mod told;
 use std::borrow::Cow;
 
 use crate::limit::{
-    Change, Combination, Cost, Decision, Granted, Key, Limit, MAX_KEY_BYTES, Mode, Override, Ruling, Standing, State, Verdict,
+    Change, Combination, Cost, Decision, Granted, Key, Limit, MAX_KEY_BYTES, Mode, Override, Ruling, Standing, State,
+    Verdict,
 };
 use crate::store::key::{KeyBuffer, space};
 use crate::store::{Direction, Range, StoreError};

@@ -12,6 +12,7 @@ mod completions;
 mod console;
 mod doctor;
 mod exit;
+mod explain;
 mod find;
 mod format;
 mod init;
@@ -53,6 +54,8 @@ enum Command {
     Init(init::Init),
     /// Call a procedure and print its outcome.
     Call(call::Call),
+    /// Run a call, show every limit and document it touched, and roll it back.
+    Explain(explain::Explain),
     /// Try procedures and limits at a prompt, or run a session from stdin.
     Repl(repl::Repl),
     /// Compile procedures without a store: every error and warning at once.
@@ -106,6 +109,7 @@ impl Invocation {
         match self.command {
             Command::Init(command) => command.run(console),
             Command::Call(command) => command.run(place, console),
+            Command::Explain(command) => command.run(place, console),
             Command::Repl(command) => command.run(place, console),
             Command::Check(command) => command.run(place, console),
             Command::Test(command) => command.run(place, console),

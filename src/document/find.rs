@@ -113,27 +113,41 @@ pub(crate) fn get(tx: &mut Transaction, collection: &Collection, id: &str) -> Re
 /// How many documents match.
 pub(crate) fn count(tx: &mut Transaction, collection: &Collection, filter: &Filter) -> Result<u64, DocumentError> {
     let plan = plan(collection, filter, None);
-    witnessed(tx, &plan, filter, "count", |matching| *matching, |tx| {
-        let mut matching = 0;
-        visit(tx, &plan, filter, usize::MAX, &mut |_| {
-            matching += 1;
-            ControlFlow::Continue(())
-        })?;
-        Ok(matching)
-    })
+    witnessed(
+        tx,
+        &plan,
+        filter,
+        "count",
+        |matching| *matching,
+        |tx| {
+            let mut matching = 0;
+            visit(tx, &plan, filter, usize::MAX, &mut |_| {
+                matching += 1;
+                ControlFlow::Continue(())
+            })?;
+            Ok(matching)
+        },
+    )
 }
 
 /// Whether any document matches.
 pub(crate) fn exists(tx: &mut Transaction, collection: &Collection, filter: &Filter) -> Result<bool, DocumentError> {
     let plan = plan(collection, filter, None);
-    witnessed(tx, &plan, filter, "exists", |any| u64::from(*any), |tx| {
-        let mut any = false;
-        visit(tx, &plan, filter, 1, &mut |_| {
-            any = true;
-            ControlFlow::Break(())
-        })?;
-        Ok(any)
-    })
+    witnessed(
+        tx,
+        &plan,
+        filter,
+        "exists",
+        |any| u64::from(*any),
+        |tx| {
+            let mut any = false;
+            visit(tx, &plan, filter, 1, &mut |_| {
+                any = true;
+                ControlFlow::Break(())
+            })?;
+            Ok(any)
+        },
+    )
 }
 
 /// All documents that match, in the order of `_id`: what an update or a delete settles before it writes.
@@ -170,15 +184,19 @@ fn witnessed<T>(
     let Some(begun) = tx.watch() else { return search(tx) };
     let left = tx.reads_left();
     let result = search(tx);
+    let scanned = left.saturating_sub(tx.reads_left());
+    let returned = result.as_ref().map_or(0, returned);
+    // An index that led to nothing but what was wanted cannot be bettered.
+    let wasted = plan.index().is_none() || scanned > returned;
     tx.tell(Step::Read(Looked {
         operation,
         collection: plan.collection.name.clone(),
         filter: filter.to_map(),
         index: plan.index().map(str::to_owned),
         plan: plan.to_string(),
-        advice: Some(plan.advice().to_owned()).filter(|advice| !advice.is_empty()),
-        scanned: left.saturating_sub(tx.reads_left()),
-        returned: result.as_ref().map_or(0, returned),
+        advice: Some(plan.advice().to_owned()).filter(|advice| wasted && !advice.is_empty()),
+        scanned,
+        returned,
         took: begun.elapsed(),
     }));
     result

@@ -162,12 +162,7 @@ impl Engine {
     /// }
     /// # Ok::<(), tollgate::Error>(())
     /// ```
-    pub fn explain(
-        &self,
-        procedure: &str,
-        arguments: Arguments,
-        options: &CallOptions,
-    ) -> Result<Explanation, Error> {
+    pub fn explain(&self, procedure: &str, arguments: Arguments, options: &CallOptions) -> Result<Explanation, Error> {
         self.check_open()?;
         let inner = &*self.inner;
         let loaded = inner.loaded.load_full();
@@ -221,7 +216,3 @@ pub(super) fn ended(ending: Ending) -> Result<Result<Outcome<Value>, Error>, Err
         Ending::Fault(fault) => Err(fault_error(fault)),
     }
 }
-
-#[cfg(test)]
-#[path = "explain_test.rs"]
-mod tests;

@@ -10,6 +10,8 @@ mod call;
 mod contention;
 mod doctor;
 mod explain;
+#[cfg(test)]
+mod explain_test;
 mod lease;
 mod load;
 mod options;
@@ -34,8 +36,8 @@ use crate::transaction::{Database, Fault, Mode};
 
 pub use builder::EngineBuilder;
 pub(crate) use call::EachAlone;
-pub(crate) use load::Loaded;
 pub use explain::{Explanation, Times};
+pub(crate) use load::Loaded;
 pub use options::{CallOptions, Durability};
 pub use ruling::OverrideInfo;
 pub use session::Session;
