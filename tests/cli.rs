@@ -28,6 +28,7 @@ golden!(
     call,
     check,
     data,
+    explain,
     help,
     init,
     jobs,
@@ -106,6 +107,8 @@ impl Driver {
             }
             None => output,
         };
+        let output: Vec<String> = output.split('\n').map(without_times).collect();
+        let output = output.join("\n");
         let mut normal = String::with_capacity(output.len());
         let mut rest = output.as_str();
         while let Some(first) = rest.chars().next() {
@@ -125,6 +128,16 @@ impl Driver {
 
 fn is_id(word: &str) -> bool {
     word.split('-').map(str::len).eq([8, 4, 4, 4, 12])
+}
+
+/// A line of an explanation without the times it measured.
+fn without_times(line: &str) -> String {
+    if line.starts_with("time ") && line.contains(": limits ") {
+        return "time <times>".to_owned();
+    }
+    let mut parts = line.split("_us\":");
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts.fold(first, |line, rest| line + "_us\":<us>" + rest.trim_start_matches(|c: char| c.is_ascii_digit()))
 }
 
 /// The length of the id, instant or measured time that a text begins with, and what stands for it.

@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use clap::Args;
-use tollgate::{CallOptions, Outcome, Timestamp};
+use tollgate::{Arguments, CallOptions, Engine, Outcome, Timestamp};
 
 use super::argument;
 use super::console::{Console, Style};
@@ -16,7 +16,7 @@ use super::record::OutcomeRecord;
 pub(crate) struct Call {
     /// The procedure.
     #[arg(value_name = "PROC")]
-    procedure: String,
+    pub(crate) procedure: String,
     /// Arguments by position, or all by name as `name=value`.
     #[arg(value_name = "ARGS", allow_negative_numbers = true, conflicts_with = "args")]
     words: Vec<String>,
@@ -33,22 +33,9 @@ pub(crate) struct Call {
 
 impl Call {
     pub(crate) fn run(self, place: &Place, console: &mut Console) -> Result<Exit> {
-        let mut options = CallOptions::new();
-        if let Some(caller) = &self.caller {
-            options = options.caller(argument::object("--caller", caller)?);
-        }
-        if let Some(at) = self.at {
-            options = options.at(at);
-        }
+        let options = self.options()?;
         let engine = place.open(Need::Procedures)?;
-        let arguments = match &self.args {
-            Some(given) => argument::document(given)?,
-            None => {
-                let procedures = engine.procedures();
-                let procedure = procedures.iter().find(|procedure| procedure.name == self.procedure);
-                argument::typed(&self.words, procedure)?
-            }
-        };
+        let arguments = self.arguments(&engine)?;
         let result = engine.call_values(&self.procedure, arguments, &options);
         let exit = match result {
             Ok(outcome) => {
@@ -65,6 +52,30 @@ impl Call {
         };
         engine.close()?;
         Ok(exit)
+    }
+
+    /// Who calls, and when.
+    pub(crate) fn options(&self) -> Result<CallOptions> {
+        let mut options = CallOptions::new();
+        if let Some(caller) = &self.caller {
+            options = options.caller(argument::object("--caller", caller)?);
+        }
+        if let Some(at) = self.at {
+            options = options.at(at);
+        }
+        Ok(options)
+    }
+
+    /// The arguments, read for the procedure of this engine.
+    pub(crate) fn arguments(&self, engine: &Engine) -> Result<Arguments> {
+        match &self.args {
+            Some(given) => argument::document(given),
+            None => {
+                let procedures = engine.procedures();
+                let procedure = procedures.iter().find(|procedure| procedure.name == self.procedure);
+                argument::typed(&self.words, procedure)
+            }
+        }
     }
 }
 

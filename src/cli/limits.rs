@@ -83,15 +83,7 @@ pub(crate) struct BucketRecord {
     reason: &'static str,
     blocked_until: Option<i64>,
     #[serde(rename = "override")]
-    ruling: Option<OverrideRecord>,
-}
-
-/// What an operator has decided, as programs read it.
-#[derive(Serialize)]
-struct OverrideRecord {
-    kind: &'static str,
-    settings: Option<Value>,
-    until: i64,
+    ruling: Option<Override>,
 }
 
 /// A bucket and how its key reads.
@@ -279,7 +271,7 @@ pub(crate) fn buckets_table(buckets: &[Bucket], now: Timestamp) -> String {
 }
 
 /// An override on one line, such as `rate 100, until 2026-01-01T00:00:00Z`.
-fn override_text(ruling: &Override) -> String {
+pub(crate) fn override_text(ruling: &Override) -> String {
     let decided = match &ruling.decided {
         Decided::Settings(changes) => {
             let change = |(name, value): (&String, &Value)| match value {
@@ -288,18 +280,9 @@ fn override_text(ruling: &Override) -> String {
             };
             changes.iter().map(change).collect::<Vec<_>>().join(", ")
         }
-        other => kind_of(other).to_owned(),
+        other => other.kind().to_owned(),
     };
     format!("{decided}, until {}", ruling.until)
-}
-
-/// The kind of an override, by the name of what sets it.
-fn kind_of(decided: &Decided) -> &'static str {
-    match decided {
-        Decided::Allow => "allow",
-        Decided::Ban => "ban",
-        _ => "settings",
-    }
 }
 
 impl LimitRecord {
@@ -333,20 +316,7 @@ impl BucketRecord {
             reset_at: decision.reset_at.as_millis(),
             reason: decision.reason.as_str(),
             blocked_until: bucket.blocked_until.map(Timestamp::as_millis),
-            ruling: bucket.ruling.as_ref().map(OverrideRecord::of),
-        }
-    }
-}
-
-impl OverrideRecord {
-    fn of(ruling: &Override) -> OverrideRecord {
-        OverrideRecord {
-            kind: kind_of(&ruling.decided),
-            settings: match &ruling.decided {
-                Decided::Settings(changes) => Some(Value::Map(changes.clone())),
-                _ => None,
-            },
-            until: ruling.until.as_millis(),
+            ruling: bucket.ruling.clone(),
         }
     }
 }

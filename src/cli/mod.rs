@@ -13,6 +13,7 @@ mod console;
 mod doctor;
 mod drawing;
 mod exit;
+mod explain;
 mod find;
 mod format;
 mod init;
@@ -56,6 +57,8 @@ enum Command {
     Init(init::Init),
     /// Call a procedure and print its outcome.
     Call(call::Call),
+    /// Run a call, show every limit and document it touched, and roll it back.
+    Explain(explain::Explain),
     /// Try procedures and limits at a prompt, or run a session from stdin.
     Repl(repl::Repl),
     /// Compile procedures without a store: every error and warning at once.
@@ -113,6 +116,7 @@ impl Invocation {
         match self.command {
             Command::Init(command) => command.run(console),
             Command::Call(command) => command.run(place, console),
+            Command::Explain(command) => command.run(place, console),
             Command::Repl(command) => command.run(place, console),
             Command::Check(command) => command.run(place, console),
             Command::Test(command) => command.run(place, console),

@@ -184,15 +184,19 @@ fn witnessed<T>(
     let Some(begun) = tx.watch() else { return search(tx) };
     let left = tx.reads_left();
     let result = search(tx);
+    let scanned = left.saturating_sub(tx.reads_left());
+    let returned = result.as_ref().map_or(0, returned);
+    // An index that led to nothing but what was wanted cannot be bettered.
+    let wasted = plan.index().is_none() || scanned > returned;
     tx.tell(Step::Read(Looked {
         operation,
         collection: plan.collection.name.clone(),
         filter: filter.to_map(),
         index: plan.index().map(str::to_owned),
         plan: plan.to_string(),
-        advice: Some(plan.advice().to_owned()).filter(|advice| !advice.is_empty()),
-        scanned: left.saturating_sub(tx.reads_left()),
-        returned: result.as_ref().map_or(0, returned),
+        advice: Some(plan.advice().to_owned()).filter(|advice| wasted && !advice.is_empty()),
+        scanned,
+        returned,
         took: begun.elapsed(),
     }));
     result

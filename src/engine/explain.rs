@@ -216,7 +216,3 @@ pub(super) fn ended(ending: Ending) -> Result<Result<Outcome<Value>, Error>, Err
         Ending::Fault(fault) => Err(fault_error(fault)),
     }
 }
-
-#[cfg(test)]
-#[path = "explain_test.rs"]
-mod tests;

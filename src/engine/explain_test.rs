@@ -1,12 +1,17 @@
 //! Explanations checked: what they show, in which order, and that nothing of them stays.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use super::*;
+use super::explain::Explanation;
+use super::{CallOptions, Engine};
+use crate::error::Error;
 use crate::limit::Decided;
-use crate::time::ManualClock;
-use crate::trace::{Consulted, Looked, Wrote};
-use crate::value::Map;
+use crate::outcome::Outcome;
+use crate::script::{Arguments, Budget};
+use crate::time::{ManualClock, Timestamp};
+use crate::trace::{Consulted, Looked, Step, Wrote};
+use crate::value::{Map, Value};
 
 const FILE: &str = r#"
     const API = fixed_window("api", 2, "1m").start("epoch");
@@ -159,7 +164,7 @@ fn a_search_that_spent_its_budget_shows_how_far_it_came() {
     for n in 0..9 {
         engine.transaction(|tx| tx.insert("users", Map::from([("n".to_owned(), Value::Int(n))]))).unwrap();
     }
-    let options = CallOptions::new().budget(crate::Budget { documents_read: 3, ..crate::Budget::default() });
+    let options = CallOptions::new().budget(Budget { documents_read: 3, ..Budget::default() });
     let explained = engine.explain("look", Arguments::Positional(Vec::new()), &options).unwrap();
     assert!(matches!(explained.outcome, Err(Error::Budget(_))));
     assert_eq!(lines(&explained), [r#"find users {"n":7} scan 3->0"#]);
@@ -224,7 +229,7 @@ fn what_cannot_begin_is_an_error() {
 #[test]
 fn a_trace_that_is_too_long_says_so() {
     let (engine, _) = engine();
-    let budget = crate::Budget { time: Duration::from_secs(600), ..crate::Budget::default() };
+    let budget = Budget { time: Duration::from_secs(600), ..Budget::default() };
     let options = CallOptions::new().budget(budget);
     let explained = engine.explain("greedy", Arguments::Positional(Vec::new()), &options).unwrap();
     assert_eq!((explained.steps.len(), explained.omitted), (10_000, 5_000));
@@ -234,7 +239,7 @@ fn a_trace_that_is_too_long_says_so() {
 fn the_json_has_every_key() {
     let (engine, _) = engine();
     for (procedure, status) in [("several", "returned"), ("guard", "denied"), ("greedy", "failed")] {
-        let budget = crate::Budget { operations: 2_000, ..crate::Budget::default() };
+        let budget = Budget { operations: 2_000, ..Budget::default() };
         let arguments = Arguments::Positional(if status == "failed" { Vec::new() } else { vec!["ada".into()] });
         let explained = engine.explain(procedure, arguments, &CallOptions::new().budget(budget)).unwrap();
         let json = serde_json::to_value(&explained).unwrap();

@@ -13,6 +13,8 @@ mod cancel_test;
 mod contention;
 mod doctor;
 mod explain;
+#[cfg(test)]
+mod explain_test;
 mod job;
 mod lease;
 mod load;
