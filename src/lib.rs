@@ -86,12 +86,12 @@ mod value;
 
 pub use bucket::ruling::{Decided, Override};
 pub use engine::{
-    BucketInfo, CallOptions, Durability, Engine, EngineBuilder, JobAnswer, OverrideInfo, Session, Stats, SweepSummary,
-    Transaction, WorkSummary, Worker, WorkerOptions,
+    BucketInfo, CallOptions, Durability, Engine, EngineBuilder, JobAnswer, OverrideInfo, ScheduleInfo, Session, Stats,
+    SweepSummary, Transaction, WorkSummary, Worker, WorkerOptions,
 };
 pub use error::{Diagnostic, Error, Frame, Position, ScriptError, Severity};
 pub use job::list::JobFilter;
-pub use job::{Backoff, InvalidJob, Job, JobFault, JobOptions, JobState};
+pub use job::{Backoff, InvalidJob, Job, JobFault, JobOptions, JobState, MissedSlots};
 pub use limit::Violation as LimitViolation;
 pub use limit::{
     CalendarUnit, Cost, Decision, Granted, InvalidCost, InvalidKey, InvalidLimit, Key, KeyPart, Kind, Limit, Reason,

@@ -49,7 +49,8 @@ impl std::ops::AddAssign for WorkSummary {
 }
 
 impl Engine {
-    /// Claims up to `most` due jobs of every queue, runs them one after another, and says how they fared.
+    /// Enqueues what is due of schedules, claims up to `most` due jobs of every queue, runs them one after another, and
+    /// says how they fared. A schedule that makes up for slots it missed goes on as long as `most` allows.
     ///
     /// Jobs whose handler is not there are left waiting. Errors: [`Error::Storage`]; a job that fails is no error.
     ///
@@ -62,7 +63,18 @@ impl Engine {
     /// # Ok::<(), tollgate::Error>(())
     /// ```
     pub fn work_once(&self, most: usize) -> Result<WorkSummary, Error> {
-        self.work_on(&[], most, None)
+        self.check_open()?;
+        self.fire_due()?;
+        let mut summary = WorkSummary::default();
+        loop {
+            let done = usize::try_from(summary.claimed).unwrap_or(usize::MAX);
+            let pass = self.work_on(&[], most.saturating_sub(done), None)?;
+            summary += pass;
+            // What was done may have been in the way of its schedule's next slot.
+            if pass.claimed == 0 || summary.claimed >= most as u64 || self.fire_due()? == 0 {
+                return Ok(summary);
+            }
+        }
     }
 
     /// [`Engine::work_once`] for some queues, with a heart that keeps the leases of what runs.
@@ -114,7 +126,7 @@ impl Engine {
     }
 
     /// A transaction of its own that nobody can make clash: those who enqueue must not starve those who work.
-    fn alone<T>(&self, work: impl FnOnce(&mut transaction::Transaction) -> Result<T, JobError>) -> Result<T, Error> {
+    pub(super) fn alone<T>(&self, work: impl FnOnce(&mut transaction::Transaction) -> Result<T, JobError>) -> Result<T, Error> {
         let mut tx = self.inner.database.begin(Mode::Alone, self.now(), Quota::UNLIMITED);
         let value = work(&mut tx).map_err(job_error)?;
         let committed = tx.commit().map_err(fault_error)?;

@@ -109,7 +109,8 @@ pub(crate) fn outlook(tx: &mut Transaction, schedule: &Schedule) -> Result<Outlo
         None => None,
     };
     let busy = job.as_ref().is_some_and(|job| !job.state.is_finished());
-    let freed = job.as_ref().and_then(|job| job.finished_at);
+    // What is to come by a clock that went back was in nobody's way.
+    let freed = job.as_ref().and_then(|job| job.finished_at).filter(|at| *at <= now);
     let due = match busy {
         true => None,
         false => schedule.timing.due(schedule.missed, standing.done(), freed, now),
