@@ -41,6 +41,7 @@
 //! * [`Store`]: where rows live: a folder on disk, [memory](MemoryStore), or one of the host's.
 //! * [`Clock`]: where the time comes from; [`ManualClock`] stands still until it is moved.
 //! * [`Durability`]: when a call returns: when its data is on disk, or before.
+//! * *Schedule*: `every` or `cron` at file level, a job at each of its slots; [`Engine::schedules`] lists them.
 //! * [`Budget`]: what one call may use: time, steps, sizes, documents.
 //! * [`CancelHandle`]: stops a running call from elsewhere.
 //! * [`Error`]: a call, load or opening that failed, named by what the caller does next.

@@ -254,7 +254,10 @@ fn two_schedules_of_one_handler_have_names_and_payloads_of_their_own() {
 fn what_cannot_be_a_schedule_is_refused_with_its_place() {
     let desk = Desk::new();
     for (declared, message) in [
-        (r#"every("1m", "tock");"#, "schedule `tock`: no procedure and no action is named `tock`: did you mean `tick`?"),
+        (
+            r#"every("1m", "tock");"#,
+            "schedule `tock`: no procedure and no action is named `tock`: did you mean `tick`?",
+        ),
         (r#"every("500ms", "tick");"#, "the period is 500 ms, and goes from 1000 to 316224000000 ms"),
         (r#"every("soon", "tick");"#, "`soon` is not a duration: "),
         (r#"every(true, "tick");"#, "a period is text such as \"5m\" or milliseconds, not bool"),
@@ -326,8 +329,7 @@ fn several_workers_enqueue_each_slot_once() {
         .source("send.rhai", r#"every("1m", "send");"#)
         .open()
         .unwrap();
-    let workers: Vec<_> =
-        (0..3).map(|_| engine.spawn_worker(WorkerOptions::new().threads(2)).unwrap()).collect();
+    let workers: Vec<_> = (0..3).map(|_| engine.spawn_worker(WorkerOptions::new().threads(2)).unwrap()).collect();
     for minute in 1..=5 {
         desk.pass("1m");
         let key = heard.recv_timeout(Duration::from_secs(60)).unwrap();

@@ -151,7 +151,9 @@ pub(super) fn check(program: &Program, actions: &Actions) -> Result<(), Error> {
         let Err(why) = check_handler(program, actions, handler, payload) else { continue };
         let place = &declared.position;
         let hint = match why.code {
-            "unknown_handler" => "register an action before the files are loaded, or schedule a procedure that enqueues it",
+            "unknown_handler" => {
+                "register an action before the files are loaded, or schedule a procedure that enqueues it"
+            }
             _ => "what the procedure is given is the `payload` of the schedule",
         };
         faults.push(Diagnostic {

@@ -126,7 +126,10 @@ impl Engine {
     }
 
     /// A transaction of its own that nobody can make clash: those who enqueue must not starve those who work.
-    pub(super) fn alone<T>(&self, work: impl FnOnce(&mut transaction::Transaction) -> Result<T, JobError>) -> Result<T, Error> {
+    pub(super) fn alone<T>(
+        &self,
+        work: impl FnOnce(&mut transaction::Transaction) -> Result<T, JobError>,
+    ) -> Result<T, Error> {
         let mut tx = self.inner.database.begin(Mode::Alone, self.now(), Quota::UNLIMITED);
         let value = work(&mut tx).map_err(job_error)?;
         let committed = tx.commit().map_err(fault_error)?;

@@ -164,7 +164,11 @@ mod tests {
             ("", "{}", "`` is no cron pattern (it is empty): write minute, hour, day, month and weekday"),
             ("61 * * * *", "{}", "`61 * * * *` is no cron pattern ("),
             ("0 0 30 2 *", "{}", "`0 0 30 2 *` fits no day that there is: it would never come"),
-            ("* * * * *", r#"{"zone": "Europe/Bärlin"}"#, "`Europe/Bärlin` is not a known time zone: write an IANA name"),
+            (
+                "* * * * *",
+                r#"{"zone": "Europe/Bärlin"}"#,
+                "`Europe/Bärlin` is not a known time zone: write an IANA name",
+            ),
             ("* * * * *", r#"{"zone": 3}"#, "`zone` is a text, not int"),
         ] {
             let made = match timing.parse() {

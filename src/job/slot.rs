@@ -200,7 +200,10 @@ mod tests {
             let mut last = None;
             while let Some(slot) = timing.after(instant).filter(|slot| slot.as_millis() < end) {
                 let before = timing.latest(slot.saturating_add_millis(-1));
-                assert!(last.is_none() || before == last, "{pattern} {zone}: before {slot} is {before:?}, not {last:?}");
+                assert!(
+                    last.is_none() || before == last,
+                    "{pattern} {zone}: before {slot} is {before:?}, not {last:?}"
+                );
                 assert_eq!(timing.latest(slot), Some(slot), "{pattern} {zone}");
                 (instant, last) = (slot, Some(slot));
             }

@@ -90,10 +90,8 @@ pub(super) fn declare_schedule(
     match schedules.binary_search_by(|other| other.schedule.name.cmp(&schedule.name)) {
         Err(at) => schedules.insert(at, DeclaredSchedule { schedule, position }),
         Ok(other) => {
-            let message = format!(
-                "schedule `{}` is declared twice: here and at {}",
-                schedule.name, schedules[other].position
-            );
+            let message =
+                format!("schedule `{}` is declared twice: here and at {}", schedule.name, schedules[other].position);
             let hint = "a schedule is named after its handler: give one of them a name, as in `#{ name: \"weekly\" }`";
             faults.push(hinted(at(file, place, "bad_schedule", message), Some(hint)));
         }
