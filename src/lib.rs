@@ -43,6 +43,7 @@
 //! * [`Job`]: work that a transaction asks for and a [`Worker`] does once it has committed, see [the guide](guide::jobs).
 //! * [`Clock`]: where the time comes from; [`ManualClock`] stands still until it is moved.
 //! * [`Durability`]: when a call returns: when its data is on disk, or before.
+//! * *Schedule*: `every` or `cron` at file level, a job at each of its slots; [`Engine::schedules`] lists them.
 //! * [`Budget`]: what one call may use: time, steps, sizes, documents.
 //! * [`CancelHandle`]: stops a running call from elsewhere.
 //! * [`Error`]: a call, load or opening that failed, named by what the caller does next.
@@ -89,12 +90,12 @@ mod transaction;
 mod value;
 
 pub use engine::{
-    BucketInfo, CallOptions, Durability, Engine, EngineBuilder, Explanation, JobAnswer, OverrideInfo, Session, Stats,
-    SweepSummary, Times, Transaction, WorkSummary, Worker, WorkerOptions,
+    BucketInfo, CallOptions, Durability, Engine, EngineBuilder, Explanation, JobAnswer, OverrideInfo, ScheduleInfo,
+    Session, Stats, SweepSummary, Times, Transaction, WorkSummary, Worker, WorkerOptions,
 };
 pub use error::{Diagnostic, Error, Frame, Position, ScriptError, Severity};
 pub use job::list::JobFilter;
-pub use job::{Backoff, InvalidJob, Job, JobFault, JobOptions, JobState};
+pub use job::{Backoff, InvalidJob, Job, JobFault, JobOptions, JobState, MissedSlots};
 pub use limit::Violation as LimitViolation;
 pub use limit::{
     CalendarUnit, Cost, Decided, Decision, Granted, InvalidCost, InvalidKey, InvalidLimit, Key, KeyPart, Kind, Limit,

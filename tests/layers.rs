@@ -103,6 +103,7 @@ fn imports_run_one_way() {
 fn each_dependency_is_named_by_one_module() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     let homes: BTreeMap<&str, &str> = BTreeMap::from([
+        ("croner::", "job/cron.rs"),
         ("sfv::", "limit/http.rs"),
         ("sled::", "store/sled.rs"),
         ("rhai::", "script/"),

@@ -66,6 +66,10 @@ impl Place {
         set: impl FnOnce(EngineBuilder) -> EngineBuilder,
     ) -> Result<(Engine, Source)> {
         let mut builder = Engine::builder().on_log(log::print).on_progress(progress::reporter());
+        // Every process may name the actions that ship; `tollgate work` has them.
+        for name in ["log", "smtp"] {
+            builder = builder.action_elsewhere(name);
+        }
         if self.memory {
             builder = builder.memory();
         } else {
@@ -84,7 +88,7 @@ impl Place {
         let wants_procedures = matches!(need, Need::Procedures | Need::ExistingProcedures);
         if wants_procedures && let Some(folder) = &self.scripts {
             check_folder(folder)?;
-            let engine = with_shipped_actions(set(builder.scripts(folder)).open()?);
+            let engine = set(builder.scripts(folder)).open()?;
             return Ok((engine, Source::Folder(folder.clone())));
         }
         if !wants_procedures {
@@ -92,7 +96,7 @@ impl Place {
             // looking at the data or from deploying a better one.
             builder = builder.source("nothing.rhai", "");
         }
-        let engine = with_shipped_actions(set(builder).open()?);
+        let engine = set(builder).open()?;
         if wants_procedures && engine.release().is_none() && Path::new(USUAL_FOLDER).is_dir() {
             engine.load_dir(USUAL_FOLDER)?;
             return Ok((engine, Source::Folder(USUAL_FOLDER.into())));
@@ -111,14 +115,6 @@ impl Place {
         check_folder(&folder)?;
         Ok(folder)
     }
-}
-
-/// The actions that ship can be named by jobs in every process; `tollgate work` has them.
-fn with_shipped_actions(engine: Engine) -> Engine {
-    for name in ["log", "smtp"] {
-        engine.action_elsewhere(name);
-    }
-    engine
 }
 
 fn check_folder(folder: &Path) -> Result<()> {

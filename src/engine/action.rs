@@ -94,24 +94,34 @@ pub(super) struct LoadedHandlers {
 
 impl Handlers for LoadedHandlers {
     fn check(&self, handler: &str, payload: &Value) -> Result<(), InvalidJob> {
-        if self.program.procedure(handler).is_some() {
-            let fits = self.program.check_arguments(handler, Arguments::of_payload(payload.clone()));
-            return fits.map_err(|error| InvalidJob::new("bad_arguments", error.to_string()));
-        }
-        if self.actions.is_known(handler) {
-            return Ok(());
-        }
-        let actions = self.actions.names();
-        let known = self.program.procedures().iter().map(|p| p.name.as_str()).chain(actions.iter().map(String::as_str));
-        let hint = spelling::nearest(handler, known).map(|near| format!(": did you mean `{near}`?"));
-        Err(InvalidJob::new(
-            "unknown_handler",
-            format!(
-                "no procedure and no action is named `{handler}`{}",
-                hint.unwrap_or_else(|| ": load the file of the one, or register the other".to_owned())
-            ),
-        ))
+        check_handler(&self.program, &self.actions, handler, payload)
     }
+}
+
+/// Refuses a handler that is not there, and a payload that a procedure would not take.
+pub(super) fn check_handler(
+    program: &Program,
+    actions: &Actions,
+    handler: &str,
+    payload: &Value,
+) -> Result<(), InvalidJob> {
+    if program.procedure(handler).is_some() {
+        let fits = program.check_arguments(handler, Arguments::of_payload(payload.clone()));
+        return fits.map_err(|error| InvalidJob::new("bad_arguments", error.to_string()));
+    }
+    if actions.is_known(handler) {
+        return Ok(());
+    }
+    let actions = actions.names();
+    let known = program.procedures().iter().map(|p| p.name.as_str()).chain(actions.iter().map(String::as_str));
+    let hint = spelling::nearest(handler, known).map(|near| format!(": did you mean `{near}`?"));
+    Err(InvalidJob::new(
+        "unknown_handler",
+        format!(
+            "no procedure and no action is named `{handler}`{}",
+            hint.unwrap_or_else(|| ": load the file of the one, or register the other".to_owned())
+        ),
+    ))
 }
 
 impl Engine {

@@ -159,6 +159,12 @@ impl EngineBuilder {
         self
     }
 
+    /// Says that an action of this name runs in a later process: see [`Engine::action_elsewhere`].
+    pub fn action_elsewhere(self, name: &str) -> Self {
+        self.actions.insert_elsewhere(name);
+        self
+    }
+
     /// The longest that a buffered commit stays in memory alone; 100 ms by default.
     pub fn flush_interval(mut self, interval: Duration) -> Self {
         self.pace.interval = interval;

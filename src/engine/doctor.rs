@@ -84,6 +84,7 @@ fn strays(tx: &mut Transaction, wrong: &mut Vec<String>) -> Result<(), DocumentE
         space::JOB,
         space::JOB_KEY,
         space::JOB_PLACE,
+        space::SCHEDULE,
         space::EXPIRY,
     ];
     known.sort_unstable();

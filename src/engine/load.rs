@@ -14,6 +14,7 @@ use crate::transaction::Transaction;
 
 use super::action::{Actions, LoadedHandlers};
 use super::contention::Contention;
+use super::schedule;
 use super::transaction::data_error;
 use super::{Engine, fault_error};
 
@@ -128,20 +129,23 @@ impl Engine {
             Program::compile(files.clone(), &self.inner.natives, &self.inner.budget).map_err(Error::Compile)?;
         let rows: Vec<ReleaseFile> =
             files.iter().map(|file| ReleaseFile { path: file.path.to_string(), text: file.text.to_string() }).collect();
+        schedule::check(&program, &self.inner.actions)?;
         self.declare(&program)?;
         let release = self.write_rows(true, |tx| Ok(release::add(tx, rows.clone(), rollback_of)?))?;
         *self.inner.source.lock() = Source::Release;
         self.inner.loaded.store(Arc::new(Loaded::new(program, Some(release.number), &self.inner.actions)));
+        self.begin_schedules()?;
         Ok(release)
     }
 
     fn load_files(&self, files: Vec<SourceFile>, release: Option<u64>) -> Result<(), Error> {
         let program = Program::compile(files, &self.inner.natives, &self.inner.budget).map_err(Error::Compile)?;
+        schedule::check(&program, &self.inner.actions)?;
         if !self.inner.read_only {
             self.declare(&program)?;
         }
         self.inner.loaded.store(Arc::new(Loaded::new(program, release, &self.inner.actions)));
-        Ok(())
+        self.begin_schedules()
     }
 
     /// Makes the store know the collections that a program declares, and builds what they need.

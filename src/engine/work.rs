@@ -53,7 +53,8 @@ impl std::ops::AddAssign for WorkSummary {
 }
 
 impl Engine {
-    /// Claims up to `most` due jobs of every queue, runs them one after another, and says how they fared.
+    /// Enqueues what is due of schedules, claims up to `most` due jobs of every queue, runs them one after another, and
+    /// says how they fared. A schedule that makes up for slots it missed goes on as long as `most` allows.
     ///
     /// Jobs whose handler is not there are left waiting. Errors: [`Error::Storage`]; a job that fails is no error.
     ///
@@ -66,28 +67,39 @@ impl Engine {
     /// # Ok::<(), tollgate::Error>(())
     /// ```
     pub fn work_once(&self, most: usize) -> Result<WorkSummary, Error> {
-        self.work_on(&[], most, None, None)
-    }
-
-    /// Does what is due now, batch after batch; what becomes due meanwhile is left for the next time.
-    ///
-    /// Errors: as [`Engine::work_once`].
-    pub fn work_due(&self, options: &WorkerOptions) -> Result<WorkSummary, Error> {
-        let (mut total, begun) = (WorkSummary::default(), self.now());
-        loop {
-            let summary = self.work_on(&options.queues, options.batch, Some(begun), None)?;
-            if summary == WorkSummary::default() {
-                return Ok(total);
-            }
-            total += summary;
-        }
+        self.work_with(most, &mut |_| None)
     }
 
     /// [`Engine::work_once`], where `stand_in` may answer in place of an action that is registered.
     pub(crate) fn work_with(&self, most: usize, stand_in: StandIn<'_>) -> Result<WorkSummary, Error> {
         self.check_open()?;
-        let claimed = self.claim(&[], most, None)?;
-        self.do_claimed(&claimed, None, stand_in)
+        self.fire_due()?;
+        let mut summary = WorkSummary::default();
+        loop {
+            let done = usize::try_from(summary.claimed).unwrap_or(usize::MAX);
+            let pass = self.work_on(&[], most.saturating_sub(done), None, None, stand_in)?;
+            summary += pass;
+            // What was done may have been in the way of its schedule's next slot.
+            if pass.claimed == 0 || summary.claimed >= most as u64 || self.fire_due()? == 0 {
+                return Ok(summary);
+            }
+        }
+    }
+
+    /// Does what is due now, that of schedules too, batch after batch; what becomes due meanwhile is left for the next time.
+    ///
+    /// Errors: as [`Engine::work_once`].
+    pub fn work_due(&self, options: &WorkerOptions) -> Result<WorkSummary, Error> {
+        self.check_open()?;
+        self.fire_due()?;
+        let (mut total, begun) = (WorkSummary::default(), self.now());
+        loop {
+            let summary = self.work_on(&options.queues, options.batch, Some(begun), None, &mut |_| None)?;
+            if summary == WorkSummary::default() {
+                return Ok(total);
+            }
+            total += summary;
+        }
     }
 
     /// [`Engine::work_once`] for some queues, with a heart that keeps the leases of what runs.
@@ -97,6 +109,7 @@ impl Engine {
         most: usize,
         due_by: Option<Timestamp>,
         heart: Option<&Heart>,
+        stand_in: StandIn<'_>,
     ) -> Result<WorkSummary, Error> {
         self.check_open()?;
         let claimed = self.claim(queues, most, due_by)?;
@@ -108,7 +121,7 @@ impl Engine {
             None => Some(Heart::start(self.clone(), Arc::default())?),
         };
         let heart = heart.or(own.as_ref());
-        let summary = self.do_claimed(&claimed, heart, &mut |_| None);
+        let summary = self.do_claimed(&claimed, heart, stand_in);
         if let Some(own) = own {
             own.end();
         }
@@ -150,7 +163,10 @@ impl Engine {
     }
 
     /// A transaction of its own that nobody can make clash: those who enqueue must not starve those who work.
-    fn alone<T>(&self, work: impl FnOnce(&mut transaction::Transaction) -> Result<T, JobError>) -> Result<T, Error> {
+    pub(super) fn alone<T>(
+        &self,
+        work: impl FnOnce(&mut transaction::Transaction) -> Result<T, JobError>,
+    ) -> Result<T, Error> {
         let mut tx = self.inner.database.begin(Mode::Alone, self.now(), Quota::UNLIMITED);
         let value = work(&mut tx).map_err(job_error)?;
         let committed = tx.commit().map_err(fault_error)?;

@@ -10,7 +10,7 @@ use parking_lot::{Condvar, Mutex};
 use crate::error::Error;
 use crate::job::Job;
 use crate::store::StoreError;
-use crate::time::Deadline;
+use crate::time::{Deadline, Timestamp};
 
 use super::Engine;
 use super::work::{self, WorkSummary};
@@ -115,7 +115,7 @@ pub struct Worker {
 }
 
 impl Engine {
-    /// Starts threads that do jobs as they become due: at once when a call of this process enqueues one, and at the
+    /// Starts threads that do jobs as they become due, those of schedules too: at once when a call of this process enqueues one, and at the
     /// instant that a delay or a backoff ends. They hold a handle on the engine until they are shut down.
     ///
     /// Errors: [`Error::Storage`], when no thread can be started.
@@ -131,6 +131,14 @@ impl Engine {
             threads: Vec::new(),
             heart: Some(heart),
         };
+        let thread = std::thread::Builder::new()
+            .name("tollgate-schedules".into())
+            .spawn({
+                let (engine, stop, signal) = (self.clone(), stop.clone(), signal.clone());
+                move || keep_time(&engine, &stop, &signal)
+            })
+            .map_err(|cause| Error::Storage(StoreError::io("starting a worker's schedules", cause)))?;
+        worker.threads.push(thread);
         for _ in 0..options.threads {
             let (engine, options, total) = (self.clone(), options.clone(), worker.total.clone());
             let (stop, signal) = (stop.clone(), signal.clone());
@@ -155,7 +163,10 @@ fn run(
 ) {
     while !stop.load(Ordering::SeqCst) {
         let seen = signal.count();
-        let rest = match engine.work_on(&options.queues, options.batch, None, heart) {
+        // Here too, because the job that was just done may have been in the way of its schedule's next slot. What fails
+        // is told by the thread of the schedules, and keeps no other job waiting.
+        let _ = engine.fire_due();
+        let rest = match engine.work_on(&options.queues, options.batch, None, heart, &mut |_| None) {
             Ok(summary) => {
                 let busy = summary != WorkSummary::default();
                 *total.lock() += summary;
@@ -178,12 +189,33 @@ fn run(
 
 /// How long nothing is due.
 fn until_due(engine: &Engine, queues: &[String]) -> Duration {
-    match engine.next_due(queues) {
-        Ok(Some(due)) => {
-            let ms = due.millis_since(engine.now()).max(1);
-            Duration::from_millis(u64::try_from(ms).unwrap_or(1)).min(LONGEST_REST)
-        }
+    match (engine.next_due(queues), engine.next_slot()) {
+        (Ok(due), Ok(slot)) => due.into_iter().chain(slot).min().map_or(LONGEST_REST, |next| rest_until(engine, next)),
         _ => LONGEST_REST,
+    }
+}
+
+fn rest_until(engine: &Engine, next: Timestamp) -> Duration {
+    let ms = next.millis_since(engine.now()).max(1);
+    Duration::from_millis(u64::try_from(ms).unwrap_or(1)).min(LONGEST_REST)
+}
+
+/// Enqueues due slots also while every thread that does jobs is at one: a long job must not make others late.
+fn keep_time(engine: &Engine, stop: &AtomicBool, signal: &Signal) {
+    while !stop.load(Ordering::SeqCst) {
+        let seen = signal.count();
+        match engine.fire_due() {
+            Ok(_) => {}
+            Err(Error::Closed) => return,
+            Err(error) => tracing::warn!(%error, "a worker could not enqueue what is due of schedules"),
+        }
+        let rest = match engine.next_slot() {
+            Ok(Some(slot)) => rest_until(engine, slot),
+            _ => LONGEST_REST,
+        };
+        if !stop.load(Ordering::SeqCst) {
+            signal.wait(seen, rest);
+        }
     }
 }
 

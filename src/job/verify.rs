@@ -35,6 +35,7 @@ pub(crate) fn fault_of(tx: &mut Transaction, key: &[u8], bytes: crate::store::By
             let right = get(tx, &place.id)?.is_some_and(|job| has_place(&job) && place_of(&job) == key);
             Ok((!right).then(|| format!("{row} leads to no job that waits there")))
         }
+        Some(&space::SCHEDULE) => Ok(super::fire::fault_of(key, bytes)),
         _ => Ok(None),
     }
 }
@@ -44,4 +45,4 @@ fn expires(does: bool) -> &'static str {
 }
 
 /// The spaces of keys that [`fault_of`] checks.
-pub(crate) const SPACES: [u8; 2] = [space::JOB, space::JOB_PLACE];
+pub(crate) const SPACES: [u8; 3] = [space::JOB, space::JOB_PLACE, space::SCHEDULE];

@@ -264,7 +264,7 @@ fn place(position: Position) -> (usize, usize) {
 }
 
 /// The declarations that a file may make at file level, besides constants.
-const DECLARATIONS: [&str; 10] = [
+const DECLARATIONS: [&str; 12] = [
     "collection",
     "create_index",
     "create_unique_index",
@@ -275,6 +275,8 @@ const DECLARATIONS: [&str; 10] = [
     "sliding_counter",
     "calendar_quota",
     "concurrency",
+    "every",
+    "cron",
 ];
 
 /// What stands at file level and must not.
@@ -291,7 +293,7 @@ pub(super) fn file_level(file: &SourceFile, ast: &AST, out: &mut Vec<Diagnostic>
             Stmt::Assignment(..) => "write `const` before it",
             _ => "put it inside a function: a file runs once, when it is loaded, without a store",
         };
-        let message = "only constants, limits and collections can stand at file level";
+        let message = "only constants, limits, collections and schedules can stand at file level";
         out.push(hinted(at(file, stmt.position(), "file_level", message), Some(hint)));
     }
 }

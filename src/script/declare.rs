@@ -9,6 +9,7 @@ use super::diagnostic::{at, hinted};
 use super::failure;
 use super::host::collections::CollectionValue;
 use super::host::limits::LimitValue;
+use super::host::schedules::ScheduleValue;
 use super::known::Known;
 use super::source::SourceFile;
 use crate::spelling;
@@ -21,6 +22,8 @@ pub(super) struct Declared {
     pub(super) limits: Vec<(LimitValue, Position)>,
     /// The collections with the places of their declarations.
     pub(super) collections: Vec<(CollectionValue, Position)>,
+    /// The schedules with the places of their declarations.
+    pub(super) schedules: Vec<(ScheduleValue, Position)>,
 }
 
 /// Runs the file level of a compiled file. A statement that fails is reported, and the next ones still run.
@@ -34,7 +37,8 @@ pub(super) fn run(engine: &Engine, known: &Known, file: &SourceFile, ast: &AST, 
     }
     let functions: rhai::Shared<Module> = functions.into();
     let mut scope = Scope::new();
-    let mut declared = Declared { constants: Vec::new(), limits: Vec::new(), collections: Vec::new() };
+    let mut declared =
+        Declared { constants: Vec::new(), limits: Vec::new(), collections: Vec::new(), schedules: Vec::new() };
     let mut broken = false;
     for stmt in ast.statements() {
         let position = stmt.position();
@@ -59,7 +63,11 @@ pub(super) fn run(engine: &Engine, known: &Known, file: &SourceFile, ast: &AST, 
                 let (raised, place) = failure::at_load(*error);
                 if !broken || !raised.message.contains("()") {
                     let place = if place.is_none() { position } else { place };
-                    let code = if raised.code == "bad_limit" { "bad_limit" } else { "declaration" };
+                    let code = match &*raised.code {
+                        "bad_limit" => "bad_limit",
+                        "bad_schedule" => "bad_schedule",
+                        _ => "declaration",
+                    };
                     let hint = raised.hint.or_else(|| {
                         let word = raised.unknown_function.as_deref()?;
                         spelling::nearest(word, known.names()).map(|near| format!("did you mean `{near}`?"))
@@ -87,12 +95,14 @@ pub(super) fn run(engine: &Engine, known: &Known, file: &SourceFile, ast: &AST, 
 }
 
 impl Declared {
-    /// Finds the limits and collections in a value.
+    /// Finds the limits, collections and schedules in a value.
     fn collect(&mut self, value: &Dynamic, position: Position) {
         if let Some(limit) = value.read_lock::<LimitValue>() {
             self.limits.push((limit.clone(), position));
         } else if let Some(collection) = value.read_lock::<CollectionValue>() {
             self.collections.push((collection.clone(), position));
+        } else if let Some(schedule) = value.read_lock::<ScheduleValue>() {
+            self.schedules.push((schedule.clone(), position));
         } else if let Ok(items) = value.as_array_ref() {
             items.iter().for_each(|item| self.collect(item, position));
         } else if let Ok(map) = value.as_map_ref() {

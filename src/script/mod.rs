@@ -22,6 +22,7 @@ mod declare;
 mod diagnostic;
 mod ending;
 mod failure;
+mod gather;
 mod handlers;
 mod host;
 mod known;

@@ -6,7 +6,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use rhai::{AST, ASTNode, Dynamic, Engine, Expr, FnPtr, ImmutableString, Module, Scope, Shared, Stmt, StmtBlock};
 
-use crate::document::collection::CollectionSpec;
 use crate::error::{Diagnostic, Error, Position, Severity};
 
 use super::budget::Budget;
@@ -14,8 +13,7 @@ use super::check::{self, Names, Places};
 use super::declare::{self, Declared};
 use super::diagnostic::{at, hinted, position, syntax};
 use super::failure;
-use super::host::collections::{self, CollectionValue};
-use super::host::limits::LimitValue;
+use super::gather::{self, DeclaredCollection, DeclaredLimit, DeclaredSchedule};
 use super::known::Known;
 use super::natives::Natives;
 use super::procedure::{self, Procedure, Signatures};
@@ -38,25 +36,11 @@ pub(crate) struct Program {
     index: HashMap<String, usize>,
     limits: Vec<DeclaredLimit>,
     collections: Vec<DeclaredCollection>,
+    schedules: Vec<DeclaredSchedule>,
     files: Vec<SourceFile>,
     functions: HashMap<String, usize>,
     warnings: Vec<Diagnostic>,
     budget: Budget,
-}
-
-/// A limit that a file declares.
-#[derive(Clone, Debug)]
-pub(crate) struct DeclaredLimit {
-    pub(crate) limit: LimitValue,
-    pub(crate) position: Position,
-}
-
-/// A collection that files declare, of all of them together.
-#[derive(Clone, Debug)]
-pub(crate) struct DeclaredCollection {
-    pub(crate) spec: CollectionSpec,
-    /// Where it is declared first.
-    pub(crate) position: Position,
 }
 
 /// A procedure made ready to run: its body as one block over the scope that holds its arguments.
@@ -101,6 +85,7 @@ impl Program {
         let mut constants: Vec<(ImmutableString, Dynamic)> = Vec::new();
         let mut limits: Vec<DeclaredLimit> = Vec::new();
         let mut collections: Vec<DeclaredCollection> = Vec::new();
+        let mut schedules: Vec<DeclaredSchedule> = Vec::new();
         for (number, one) in surveyed.iter().enumerate() {
             let mut places = Places::new();
             let before = errors(&faults);
@@ -114,15 +99,17 @@ impl Program {
             let Some(ast) = second_pass(&engine, &renaming, one, number, places, &procedures, &mut faults) else {
                 continue;
             };
-            let Declared { constants: values, limits: of_limits, collections: of_collections } =
-                declare::run(&engine, &known, one.file, &ast, &mut faults);
-            for (limit, place) in of_limits {
-                declare_limit(&mut limits, limit, one.file, place, &mut faults);
+            let declared: Declared = declare::run(&engine, &known, one.file, &ast, &mut faults);
+            for (limit, place) in declared.limits {
+                gather::declare_limit(&mut limits, limit, one.file, place, &mut faults);
             }
-            for (collection, place) in of_collections {
-                declare_collection(&mut collections, collection, one.file, place, &mut faults);
+            for (collection, place) in declared.collections {
+                gather::declare_collection(&mut collections, collection, one.file, place, &mut faults);
             }
-            for (name, value, _) in values {
+            for (schedule, place) in declared.schedules {
+                gather::declare_schedule(&mut schedules, schedule, one.file, place, &mut faults);
+            }
+            for (name, value, _) in declared.constants {
                 own_constants.insert(rename::own(&name, number), value.clone());
                 if !constants.iter().any(|(other, _)| *other == name) {
                     constants.push((name, value));
@@ -168,6 +155,7 @@ impl Program {
             index,
             limits,
             collections,
+            schedules,
             functions,
             files,
             warnings: faults,
@@ -193,6 +181,11 @@ impl Program {
     /// The collections that the files declare, by name.
     pub(crate) fn collections(&self) -> &[DeclaredCollection] {
         &self.collections
+    }
+
+    /// The schedules that the files declare, by name.
+    pub(crate) fn schedules(&self) -> &[DeclaredSchedule] {
+        &self.schedules
     }
 
     /// The constants that hold declared limits and other values, by their plain names.
@@ -419,52 +412,6 @@ fn compiled(definition: &Shared<rhai::ScriptFuncDef>, single: &AST, file: &Sourc
         body: Expr::Stmt(Box::new(StmtBlock::new(statements, start, end))),
         parameters: definition.params.iter().cloned().collect(),
         path: file.path.clone(),
-    }
-}
-
-/// Keeps a declared limit, unless another place declares the same name otherwise.
-fn declare_limit(
-    limits: &mut Vec<DeclaredLimit>,
-    limit: LimitValue,
-    file: &SourceFile,
-    place: rhai::Position,
-    faults: &mut Vec<Diagnostic>,
-) {
-    let Some(position) = position(&file.path, place) else { return };
-    match limits.binary_search_by(|other| other.limit.name().cmp(limit.name())) {
-        Err(at) => limits.insert(at, DeclaredLimit { limit, position }),
-        Ok(same) if limits[same].limit == limit => {}
-        Ok(other) => {
-            let other = &limits[other];
-            let message = format!(
-                "limit `{}` is declared twice with different settings: here and at {}",
-                limit.name(),
-                other.position
-            );
-            let hint = format!("there it is {}, here {}", other.limit.describe(), limit.describe());
-            faults.push(hinted(at(file, place, "bad_limit", message), Some(hint)));
-        }
-    }
-}
-
-/// Adds what is declared of a collection to what other places declare of it.
-fn declare_collection(
-    collections: &mut Vec<DeclaredCollection>,
-    CollectionValue(spec): CollectionValue,
-    file: &SourceFile,
-    place: rhai::Position,
-    faults: &mut Vec<Diagnostic>,
-) {
-    let Some(position) = position(&file.path, place) else { return };
-    match collections.binary_search_by(|other| other.spec.name.cmp(&spec.name)) {
-        Err(at) => collections.insert(at, DeclaredCollection { spec, position }),
-        Ok(other) => match collections::merged(collections[other].spec.clone(), &spec) {
-            Ok(merged) => collections[other].spec = merged,
-            Err(why) => {
-                let message = format!("{why}: here and at {}", collections[other].position);
-                faults.push(at(file, place, "bad_collection", message));
-            }
-        },
     }
 }
 

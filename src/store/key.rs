@@ -12,6 +12,7 @@
 //! | `j` job | id | row: what is to be done and how far it has come |
 //! | `k` job key | handler, idempotency key | row: the id of the job |
 //! | `p` job place | queue, handler, 100 minus priority, due and created instants, ordinal, id | empty |
+//! | `s` schedule | name | row: the slot that was enqueued last |
 //! | `e` expiry | instant, 8 ordered bytes, then the whole key of a row | empty |
 //!
 //! Names and elements are written as `element` says: comparing their bytes is comparing what they hold.
@@ -32,6 +33,7 @@ pub(crate) mod space {
     pub(crate) const JOB: u8 = b'j';
     pub(crate) const JOB_KEY: u8 = b'k';
     pub(crate) const JOB_PLACE: u8 = b'p';
+    pub(crate) const SCHEDULE: u8 = b's';
     pub(crate) const EXPIRY: u8 = b'e';
 }
 
@@ -134,6 +136,7 @@ pub(crate) fn describe(key: &[u8]) -> String {
             }
             space::RELEASE => format!("release {}", u64::from_be_bytes(rest.try_into().ok()?)),
             space::JOB => format!("job {}", name(rest)?.0),
+            space::SCHEDULE => format!("schedule {}", name(rest)?.0),
             space::JOB_KEY | space::JOB_PLACE => {
                 let (first, rest) = name(rest)?;
                 let second = name(rest)?.0;

@@ -181,9 +181,6 @@ impl Autocommit for World {
     }
 }
 
-/// Actions that ship: their jobs wait in a test that does not stand in for them.
-const SHIPPED: [&str; 2] = ["log", "smtp"];
-
 /// Registers an action that is never run: whoever works for a test asks the test first.
 fn stand_in(engine: &Engine, name: &str) {
     engine.action(name, |job| Err(format!("`{}` is run by `work()` alone", job.handler)));
@@ -198,6 +195,7 @@ fn open(folder: &Path, store: &Arc<dyn Store>, clock: &Arc<ManualClock>) -> Resu
         // Nothing is to be lost in memory, and nothing is to happen behind the test's back.
         .durability(Durability::Buffered)
         .sweep_interval(None)
+        .action_elsewhere("log")
+        .action_elsewhere("smtp")
         .open()
-        .inspect(|engine| SHIPPED.iter().for_each(|name| engine.action_elsewhere(name)))
 }

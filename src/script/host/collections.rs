@@ -71,7 +71,7 @@ pub(super) fn register(module: &mut Module) {
 }
 
 /// Declarations stand at file level: inside a call they would come too late for the calls before it.
-fn at_load(context: &NativeCallContext) -> Answer<()> {
+pub(super) fn at_load(context: &NativeCallContext) -> Answer<()> {
     if call::loading() {
         return Ok(());
     }

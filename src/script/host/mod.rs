@@ -11,6 +11,7 @@ pub(super) mod limits;
 mod log;
 mod outcome;
 mod rulings;
+pub(super) mod schedules;
 mod time;
 mod values;
 
@@ -22,6 +23,7 @@ pub(super) fn register(module: &mut Module) {
     collections::register(module);
     data::register(module);
     jobs::register(module);
+    schedules::register(module);
     time::register(module);
     values::register(module);
     caller::register(module);

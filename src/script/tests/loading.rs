@@ -70,7 +70,7 @@ fn files_keep_their_own_constants_and_helpers() {
 #[test]
 fn only_declarations_stand_at_file_level() {
     for (text, part) in [
-        ("let x = 1;", "a.rhai:1:1: error: only constants, limits and collections can stand at file level"),
+        ("let x = 1;", "a.rhai:1:1: error: only constants, limits, collections and schedules can stand at file level"),
         ("print(\"x\");", "only constants"),
         ("insert(\"c\", #{});", "only constants"),
         ("if true { }", "only constants"),
