@@ -20,7 +20,7 @@ const MOST_STEPS: usize = 10_000;
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "step", rename_all = "snake_case")]
 #[non_exhaustive]
-// Most steps of a call are limits, and a trace lives for one call.
+// Most steps are of limits, and who reads them takes them apart by pattern, which a box forbids.
 #[allow(clippy::large_enum_variant)]
 pub enum Step {
     /// It asked a limit, or changed a bucket.
