@@ -8,6 +8,7 @@ mod background;
 mod builder;
 mod call;
 mod contention;
+mod declare;
 mod doctor;
 mod lease;
 mod load;
