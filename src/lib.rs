@@ -40,6 +40,7 @@
 //! * [`Limit`], [`Key`], [`Decision`]: how many tokens a key may spend, whose, and what was answered.
 //! * [`Store`]: where rows live: a folder on disk, [memory](MemoryStore), or one of the host's.
 //! * [`Clock`]: where the time comes from; [`ManualClock`] stands still until it is moved.
+//! * [`Plan`]: what a deploy would change, before it is done.
 //! * [`Durability`]: when a call returns: when its data is on disk, or before.
 //! * [`Budget`]: what one call may use: time, steps, sizes, documents.
 //! * [`Error`]: a call, load or opening that failed, named by what the caller does next.
@@ -82,7 +83,8 @@ mod value;
 
 pub use bucket::ruling::{Decided, Override};
 pub use engine::{
-    BucketInfo, CallOptions, Durability, Engine, EngineBuilder, OverrideInfo, Session, Stats, SweepSummary, Transaction,
+    BucketInfo, BucketMove, BucketsPlan, CallOptions, Change, CollectionPlan, Durability, Engine, EngineBuilder, IndexPlan,
+    LimitPlan, OverrideInfo, Plan, ProcedurePlan, Session, SettingPlan, Stats, SweepSummary, Transaction, Undeclared,
 };
 pub use error::{Diagnostic, Error, Frame, Position, ScriptError, Severity};
 pub use limit::Violation as LimitViolation;

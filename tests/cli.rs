@@ -24,7 +24,7 @@ macro_rules! golden {
     )*};
 }
 
-golden!(call, check, data, help, init, overrides, release, repl, repl_errors, repl_transaction, script_tests, store);
+golden!(call, check, data, help, init, overrides, plan, release, repl, repl_errors, repl_transaction, script_tests, store);
 
 /// Runs the commands of one golden script.
 struct Driver {

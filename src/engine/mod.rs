@@ -13,6 +13,7 @@ mod doctor;
 mod lease;
 mod load;
 mod options;
+mod plan;
 mod probe;
 mod ruling;
 mod session;
@@ -36,6 +37,9 @@ pub use builder::EngineBuilder;
 pub(crate) use call::EachAlone;
 pub(crate) use load::Loaded;
 pub use options::{CallOptions, Durability};
+pub use plan::{
+    BucketMove, BucketsPlan, Change, CollectionPlan, IndexPlan, LimitPlan, Plan, ProcedurePlan, SettingPlan, Undeclared,
+};
 pub use ruling::OverrideInfo;
 pub use session::Session;
 pub use sweeper::SweepSummary;

@@ -17,6 +17,7 @@
 //! | `standing` | a bucket at one instant: clock steps, changed settings, cooldown, block; the operations |
 //! | `combination` | many answers made one |
 //! | `describe` | a limit in words |
+//! | `listing` | a limit setting by setting, compared with another |
 //!
 //! All levels are integers scaled by the period, in `i128`. The bounds in `settings` keep every product below
 //! 2^127; what users can pile up without bound (charges) saturates.
@@ -36,6 +37,7 @@ mod describe;
 mod fixed_window;
 mod key;
 mod kind;
+mod listing;
 mod number;
 mod rule;
 mod settings;

@@ -14,6 +14,7 @@ use super::check::{self, Names, Places};
 use super::declare::{self, Declared};
 use super::diagnostic::{at, hinted, position, syntax};
 use super::failure;
+use super::fingerprint::{Part, PartKind};
 use super::host::collections::{self, CollectionValue};
 use super::host::limits::LimitValue;
 use super::known::Known;
@@ -40,6 +41,7 @@ pub(crate) struct Program {
     collections: Vec<DeclaredCollection>,
     files: Vec<SourceFile>,
     functions: HashMap<String, usize>,
+    parts: Vec<Part>,
     warnings: Vec<Diagnostic>,
     budget: Budget,
 }
@@ -95,6 +97,7 @@ impl Program {
         let arities = procedures.iter().map(|p| (p.name.clone(), p.parameters.len())).collect();
 
         let mut library = Module::new();
+        let mut parts: Vec<Part> = Vec::new();
         let mut functions = HashMap::new();
         let mut bodies: HashMap<String, Compiled> = HashMap::new();
         let mut own_constants: HashMap<String, Dynamic> = HashMap::new();
@@ -122,14 +125,17 @@ impl Program {
             for (collection, place) in of_collections {
                 declare_collection(&mut collections, collection, one.file, place, &mut faults);
             }
-            for (name, value, _) in values {
+            for (name, value, place) in values {
                 own_constants.insert(rename::own(&name, number), value.clone());
+                parts.push(Part { file: number, name: name.clone(), is: PartKind::Constant(value.clone(), place) });
                 if !constants.iter().any(|(other, _)| *other == name) {
                     constants.push((name, value));
                 }
             }
             for definition in ast.iter_fn_def() {
                 functions.entry(definition.name.to_string()).or_insert(number);
+                let is = PartKind::Function(definition.clone());
+                parts.push(Part { file: number, name: definition.name.clone(), is });
                 library.set_script_fn(definition.clone());
                 let single = check::alone(definition);
                 check::abort_after_take(one.file, rename::written(&definition.name), &single, &mut faults);
@@ -169,6 +175,7 @@ impl Program {
             limits,
             collections,
             functions,
+            parts,
             files,
             warnings: faults,
             budget: budget.clone(),
@@ -218,6 +225,16 @@ impl Program {
     /// The files, in the order they were given.
     pub(crate) fn files(&self) -> &[SourceFile] {
         &self.files
+    }
+
+    /// What the files have, for comparing programs.
+    pub(super) fn parts(&self) -> &[Part] {
+        &self.parts
+    }
+
+    /// The file of a function, by its place among the files.
+    pub(super) fn file_number(&self, function: &str) -> Option<usize> {
+        self.functions.get(function).copied()
     }
 
     /// The budget that was compiled in.
