@@ -42,6 +42,7 @@
 //! * [`Store`]: where rows live: a folder on disk, [memory](MemoryStore), or one of the host's.
 //! * [`Job`]: work that a transaction asks for and a [`Worker`] does once it has committed, see [the guide](guide::jobs).
 //! * [`Clock`]: where the time comes from; [`ManualClock`] stands still until it is moved.
+//! * [`Plan`]: what a deploy would change, before it is done.
 //! * [`Durability`]: when a call returns: when its data is on disk, or before.
 //! * *Schedule*: `every` or `cron` at file level, a job at each of its slots; [`Engine::schedules`] lists them.
 //! * [`Budget`]: what one call may use: time, steps, sizes, documents.
@@ -90,8 +91,9 @@ mod transaction;
 mod value;
 
 pub use engine::{
-    BucketInfo, CallOptions, Durability, Engine, EngineBuilder, Explanation, JobAnswer, OverrideInfo, ScheduleInfo,
-    Session, Stats, SweepSummary, Times, Transaction, WorkSummary, Worker, WorkerOptions,
+    BucketInfo, BucketMove, BucketsPlan, CallOptions, Change, CollectionPlan, Durability, Engine, EngineBuilder,
+    Explanation, IndexPlan, JobAnswer, LimitPlan, OverrideInfo, Plan, ProcedurePlan, ScheduleInfo, Session,
+    SettingPlan, Stats, SweepSummary, Times, Transaction, Undeclared, WorkSummary, Worker, WorkerOptions,
 };
 pub use error::{Diagnostic, Error, Frame, Position, ScriptError, Severity};
 pub use job::list::JobFilter;

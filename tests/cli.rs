@@ -34,6 +34,7 @@ golden!(
     jobs,
     overrides,
     overrides_hashed,
+    plan,
     release,
     repl,
     repl_errors,

@@ -4,6 +4,7 @@
 //! A refused take writes nothing, with one exception that belongs to the clock and not to the take: a bucket whose
 //! last change lies more than one full-refill time in the future moves to the present, or it would stay there.
 
+pub(crate) mod census;
 pub(crate) mod lease;
 pub(crate) mod ruling;
 mod secret;
@@ -16,7 +17,7 @@ use crate::limit::{
     Verdict,
 };
 use crate::store::key::{KeyBuffer, space};
-use crate::store::{Direction, Range, StoreError};
+use crate::store::{Bytes, Direction, Range, StoreError};
 use crate::time::Timestamp;
 use crate::transaction::row::Row;
 use crate::transaction::{Fault, Spent, Transaction};
@@ -147,6 +148,11 @@ pub(crate) fn look(tx: &Transaction, limit: &Limit, listed: &Listed) -> (Decisio
     (standing.decision(standing.verdict(1, Mode::Take)), standing.blocked_until())
 }
 
+/// Whether a stored bucket is one that `limit` goes on with: of its kind, under a key as it stores them.
+pub(crate) fn continues(limit: &Limit, listed: &Listed) -> bool {
+    listed.key.is_hash() == limit.hashes_keys() && listed.state.kind == limit.kind()
+}
+
 /// The first `max` live buckets of a limit behind the key `after`, in the order of the keys.
 pub(crate) fn list(
     tx: &mut Transaction,
@@ -160,7 +166,6 @@ pub(crate) fn list(
         let last = prefix.clone().raw(after.encoded()).into_vec();
         range.low = std::ops::Bound::Excluded(last.into());
     }
-    let now = tx.now();
     let mut listed = Vec::new();
     while listed.len() < max {
         // Expired rows do not count, so there may be more to read than was asked for.
@@ -171,23 +176,32 @@ pub(crate) fn list(
             range.low = std::ops::Bound::Excluded(last.clone());
         }
         for (row_key, bytes) in rows {
-            let row = Row::decode(bytes)?;
-            if !row.expired(now) {
-                let key = Key::decode(&row_key[prefix.as_slice().len()..])
-                    .ok_or_else(|| StoreError::Corrupt(format!("a bucket of {limit_name} has an unreadable key")))?;
-                let state = state_of(&row)?;
-                let ruling = match state.ruled_until {
-                    Some(_) => ruling::read(tx, limit_name, &key)?,
-                    None => None,
-                };
-                listed.push(Listed { key, state, ruling });
-            }
+            listed.extend(self::listed(tx, limit_name, &row_key, bytes)?);
         }
         if end {
             break;
         }
     }
     Ok(listed)
+}
+
+/// The bucket in a row of `limit_name`, with the ruling about it; none when it has expired.
+fn listed(tx: &mut Transaction, limit_name: &str, row_key: &[u8], bytes: Bytes) -> Result<Option<Listed>, Fault> {
+    let row = Row::decode(bytes)?;
+    if row.expired(tx.now()) {
+        return Ok(None);
+    }
+    let prefix = KeyBuffer::new(space::BUCKET).name(limit_name);
+    let key = row_key
+        .get(prefix.as_slice().len()..)
+        .and_then(Key::decode)
+        .ok_or_else(|| StoreError::Corrupt(format!("a bucket of {limit_name} has an unreadable key")))?;
+    let state = state_of(&row)?;
+    let ruling = match state.ruled_until {
+        Some(_) => ruling::read(tx, limit_name, &key)?,
+        None => None,
+    };
+    Ok(Some(Listed { key, state, ruling }))
 }
 
 fn ask(

@@ -60,6 +60,14 @@ impl Override {
         }
     }
 
+    /// Whether `limit` can have what was decided.
+    pub(crate) fn fits(&self, limit: &Limit) -> bool {
+        match &self.decided {
+            Decided::Settings(changes) => limit.with(changes).is_ok(),
+            Decided::Allow | Decided::Ban => true,
+        }
+    }
+
     /// `limit` under this ruling. Settings that the limit can no longer have, because the file has changed since,
     /// leave it as it is: never without a limit.
     pub(super) fn applied(&self, limit: &Limit) -> (Option<Limit>, Option<Ruling>) {

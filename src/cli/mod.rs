@@ -21,6 +21,7 @@ mod jobs;
 mod limits;
 mod log;
 mod place;
+mod plan;
 mod procs;
 mod progress;
 mod record;
@@ -69,6 +70,8 @@ enum Command {
     Procs(procs::Procs),
     /// Store the procedures in the database as a numbered release.
     Deploy(release::Deploy),
+    /// Show what a deploy would change, and who gains or loses tokens by it.
+    Plan(plan::PlanOf),
     /// List the stored releases.
     Releases(release::Releases),
     /// Go back to an earlier release.
@@ -122,6 +125,7 @@ impl Invocation {
             Command::Test(command) => command.run(place, console),
             Command::Procs(command) => command.run(place, console),
             Command::Deploy(command) => command.run(place, console),
+            Command::Plan(command) => command.run(place, console),
             Command::Releases(command) => command.run(place, console),
             Command::Rollback(command) => command.run(place, console),
             Command::Find(command) => command.run(place, console),

@@ -59,6 +59,15 @@ impl Place {
         Ok(self.open_with(need, |builder| builder)?.0)
     }
 
+    /// Opens the store to read only, with no procedures. None where there is no store yet, unless it is asked to be
+    /// read only: then nothing could make it.
+    pub(crate) fn open_to_look(&self) -> Result<Option<Engine>> {
+        if !self.memory && !self.readonly && !self.db.exists() {
+            return Ok(None);
+        }
+        Ok(Some(self.open_with(Need::ExistingStore, EngineBuilder::read_only)?.0))
+    }
+
     /// Opens the engine after `set` had its say in how, and tells where its procedures came from.
     pub(crate) fn open_with(
         &self,

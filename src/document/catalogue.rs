@@ -82,9 +82,66 @@ pub(crate) enum Work {
 pub(crate) fn declare(tx: &mut Transaction, spec: &CollectionSpec) -> Result<Vec<Work>, DocumentError> {
     spec.check()?;
     let before = stored(tx, &spec.name)?;
-    let mut after = before.clone().unwrap_or_default();
+    let Declared { after, anew } = declared(tx, before.clone().unwrap_or_default(), spec)?;
+    for work in anew {
+        forget_progress(tx, &spec.name, &work)?;
+    }
+    if before.as_ref() != Some(&after) {
+        store(tx, &spec.name, &after)?;
+    }
+    Ok(pending_of(&after))
+}
+
+/// The work that [`declare`] would start. Writes nothing.
+pub(crate) fn foresee(tx: &mut Transaction, spec: &CollectionSpec) -> Result<Vec<Work>, DocumentError> {
+    spec.check()?;
+    let before = stored(tx, &spec.name)?.unwrap_or_default();
+    Ok(pending_of(&declared(tx, before, spec)?.after))
+}
+
+/// Makes the store remember `spec` and nothing besides: as [`declare`], and indexes that it has not are dropped.
+pub(crate) fn restore(tx: &mut Transaction, spec: &CollectionSpec) -> Result<Vec<Work>, DocumentError> {
+    declare(tx, spec)?;
+    let mut now = stored(tx, &spec.name)?.unwrap_or_default();
+    let mut dropped = Vec::new();
+    for index in &mut now.indexes {
+        if !spec.indexes.iter().any(|wanted| wanted.name == index.spec.name) {
+            index.state = IndexState::Dropping { rebuild: false };
+            dropped.push(Work::Index(index.spec.name.clone()));
+        }
+    }
+    for work in &dropped {
+        forget_progress(tx, &spec.name, work)?;
+    }
+    if !dropped.is_empty() {
+        store(tx, &spec.name, &now)?;
+    }
+    Ok(pending_of(&now))
+}
+
+/// Forgets that a collection was declared, when nothing is left of the declaration.
+pub(crate) fn forget(tx: &mut Transaction, collection: &str) -> Result<(), DocumentError> {
+    if stored(tx, collection)? == Some(StoredCollection::default()) {
+        tx.require_durable();
+        tx.delete_row(&row_key(collection))?;
+    }
+    Ok(())
+}
+
+/// What the store is to remember once a collection is declared, and the work that begins anew with it.
+struct Declared {
+    after: StoredCollection,
+    anew: Vec<Work>,
+}
+
+fn declared(
+    tx: &mut Transaction,
+    mut after: StoredCollection,
+    spec: &CollectionSpec,
+) -> Result<Declared, DocumentError> {
     let empty = tx.scan(&row::all(&spec.name), Direction::Ascending, 1)?.is_empty();
     let fresh = if empty { IndexState::Ready } else { IndexState::Building };
+    let mut anew = Vec::new();
     for wanted in &spec.indexes {
         match after.indexes.iter_mut().find(|index| index.spec.name == wanted.name) {
             None => after.indexes.push(StoredIndex { spec: wanted.clone(), state: fresh }),
@@ -95,11 +152,11 @@ pub(crate) fn declare(tx: &mut Transaction, spec: &CollectionSpec) -> Result<Vec
                     *rebuild = true;
                 } else if !same_fields {
                     index.state = IndexState::Dropping { rebuild: true };
-                    forget_progress(tx, &spec.name, &Work::Index(wanted.name.clone()))?;
+                    anew.push(Work::Index(wanted.name.clone()));
                 } else if stricter {
                     // The entries stand; building over them once more finds what violates uniqueness.
                     index.state = fresh;
-                    forget_progress(tx, &spec.name, &Work::Index(wanted.name.clone()))?;
+                    anew.push(Work::Index(wanted.name.clone()));
                 }
                 index.spec = wanted.clone();
             }
@@ -108,13 +165,10 @@ pub(crate) fn declare(tx: &mut Transaction, spec: &CollectionSpec) -> Result<Vec
     if after.ttl != spec.ttl {
         after.ttl = spec.ttl.clone();
         after.ttl_pending = !empty;
-        forget_progress(tx, &spec.name, &Work::Ttl)?;
+        anew.push(Work::Ttl);
     }
     after.buffered = spec.buffered;
-    if before.as_ref() != Some(&after) {
-        store(tx, &spec.name, &after)?;
-    }
-    Ok(pending_of(&after))
+    Ok(Declared { after, anew })
 }
 
 /// The work that stands between the declarations of `collection` and their effect.

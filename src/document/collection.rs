@@ -130,6 +130,13 @@ pub(crate) struct StoredCollection {
 }
 
 impl StoredCollection {
+    /// The declaration that the store remembers, without indexes that are on their way out.
+    pub(crate) fn into_spec(self, name: &str) -> CollectionSpec {
+        let leaving = IndexState::Dropping { rebuild: false };
+        let indexes = self.indexes.into_iter().filter(|index| index.state != leaving).map(|index| index.spec).collect();
+        CollectionSpec { name: name.to_owned(), indexes, ttl: self.ttl, buffered: self.buffered }
+    }
+
     pub(super) fn decode(bytes: &[u8]) -> Result<Self, StoreError> {
         let damaged = |why: String| StoreError::Corrupt(format!("a catalogue row is unreadable: {why}"));
         let value = Value::decode(bytes).map_err(|e| damaged(e.to_string()))?;

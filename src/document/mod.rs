@@ -38,6 +38,7 @@ pub(crate) mod options;
 mod path;
 pub(crate) mod plan;
 mod row;
+pub(crate) mod tally;
 pub(crate) mod verify;
 pub(crate) mod write;
 

@@ -4,12 +4,11 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::document::build::{self, Progress};
-use crate::document::catalogue;
 use crate::document::error::DocumentError;
-use crate::error::{Diagnostic, Error, Severity};
+use crate::error::Error;
 use crate::release::{self, Release, ReleaseFile};
 use crate::script::{Budget, Handlers, Natives, Program, SourceFile};
+use crate::time::Timestamp;
 use crate::transaction::Transaction;
 
 use super::action::{Actions, LoadedHandlers};
@@ -148,48 +147,6 @@ impl Engine {
         self.begin_schedules()
     }
 
-    /// Makes the store know the collections that a program declares, and builds what they need.
-    pub(crate) fn declare(&self, program: &Program) -> Result<(), Error> {
-        for declared in program.collections() {
-            let spec = &declared.spec;
-            let collection = &spec.name;
-            // What an earlier process began and did not finish goes on too.
-            let pending = self.write_rows(true, |tx| {
-                catalogue::declare(tx, spec)?;
-                catalogue::pending(tx, collection)
-            })?;
-            for work in pending {
-                let mut refused: Option<Diagnostic> = None;
-                loop {
-                    let step =
-                        self.write_rows(false, |tx| build::build_step(tx, collection, &work, build::MOST_ROWS))?;
-                    match step {
-                        Progress::Working { done } => {
-                            (self.inner.on_progress)(&format!("building {collection}"), done, 0);
-                        }
-                        Progress::Ready | Progress::Dropped => break,
-                        Progress::Refused(why) => {
-                            refused = Some(Diagnostic {
-                                code: why.code,
-                                severity: Severity::Error,
-                                message: why.message,
-                                position: Some(declared.position.clone()),
-                                source_line: program
-                                    .line(&declared.position.file, declared.position.line)
-                                    .map(str::to_owned),
-                                hint: None,
-                            });
-                        }
-                    }
-                }
-                if let Some(refused) = refused {
-                    return Err(Error::Compile(vec![refused]));
-                }
-            }
-        }
-        Ok(())
-    }
-
     fn read_rows<T>(
         &self,
         read: impl Fn(&mut Transaction) -> Result<T, crate::transaction::Fault>,
@@ -198,7 +155,7 @@ impl Engine {
     }
 
     /// Runs the engine's own writes as one transaction; `durable` returns only when they are on disk.
-    fn write_rows<T>(
+    pub(super) fn write_rows<T>(
         &self,
         durable: bool,
         write: impl Fn(&mut Transaction) -> Result<T, DocumentError>,
@@ -217,11 +174,21 @@ impl Engine {
         read_only: bool,
         work: impl Fn(&mut Transaction) -> Result<T, DocumentError>,
     ) -> Result<(T, Option<u64>), Error> {
+        self.repeat_at(read_only, None, work)
+    }
+
+    /// As [`repeat`](Engine::repeat), at one instant for work of many transactions; else when each begins.
+    pub(super) fn repeat_at<T>(
+        &self,
+        read_only: bool,
+        now: Option<Timestamp>,
+        work: impl Fn(&mut Transaction) -> Result<T, DocumentError>,
+    ) -> Result<(T, Option<u64>), Error> {
         use crate::transaction::{Fault, Quota};
         let mut clashes = 0;
         loop {
             let mode = if read_only { super::reading(clashes) } else { self.inner.mode(clashes, false) };
-            let mut tx = self.inner.database.begin(mode, self.now(), Quota::UNLIMITED);
+            let mut tx = self.inner.database.begin(mode, now.unwrap_or_else(|| self.now()), Quota::UNLIMITED);
             let result = match work(&mut tx) {
                 Ok(value) => tx.commit().map(|committed| (value, committed.number)).map_err(DocumentError::Fault),
                 Err(error) => Err(error),
@@ -236,7 +203,7 @@ impl Engine {
     }
 }
 
-fn read_folder(folder: &Path) -> Result<Vec<SourceFile>, Error> {
+pub(super) fn read_folder(folder: &Path) -> Result<Vec<SourceFile>, Error> {
     if !folder.is_dir() {
         return Err(Error::NotFound(format!(
             "there is no folder {}: name the folder of the procedures",
@@ -246,6 +213,6 @@ fn read_folder(folder: &Path) -> Result<Vec<SourceFile>, Error> {
     SourceFile::read_folder(folder).map_err(Error::Compile)
 }
 
-fn source_files(release: &Release) -> Vec<SourceFile> {
+pub(super) fn source_files(release: &Release) -> Vec<SourceFile> {
     release.files.iter().map(|file| SourceFile::new(&file.path, &file.text)).collect()
 }

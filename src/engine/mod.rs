@@ -11,6 +11,7 @@ mod call;
 #[cfg(test)]
 mod cancel_test;
 mod contention;
+mod declare;
 mod doctor;
 mod explain;
 #[cfg(test)]
@@ -19,6 +20,7 @@ mod job;
 mod lease;
 mod load;
 mod options;
+mod plan;
 mod probe;
 mod ruling;
 mod schedule;
@@ -48,6 +50,9 @@ pub(crate) use call::EachAlone;
 pub use explain::{Explanation, Times};
 pub(crate) use load::Loaded;
 pub use options::{CallOptions, Durability};
+pub use plan::{
+    BucketMove, BucketsPlan, Change, CollectionPlan, IndexPlan, LimitPlan, Plan, ProcedurePlan, SettingPlan, Undeclared,
+};
 pub use ruling::OverrideInfo;
 pub use schedule::ScheduleInfo;
 pub use session::Session;

@@ -19,6 +19,7 @@
 //! | `asked`, `http` | the limits that were asked; what HTTP says of them |
 //! | `decided` | what an operator has decided about a key |
 //! | `describe` | a limit in words |
+//! | `listing` | a limit setting by setting, compared with another |
 //!
 //! All levels are integers scaled by the period, in `i128`. The bounds in `settings` keep every product below
 //! 2^127; what users can pile up without bound (charges) saturates.
@@ -41,6 +42,7 @@ mod fixed_window;
 mod http;
 mod key;
 mod kind;
+mod listing;
 mod number;
 mod rule;
 mod settings;

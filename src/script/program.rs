@@ -13,6 +13,7 @@ use super::check::{self, Names, Places};
 use super::declare::{self, Declared};
 use super::diagnostic::{at, hinted, position, syntax};
 use super::failure;
+use super::fingerprint::{Part, PartKind};
 use super::gather::{self, DeclaredCollection, DeclaredLimit, DeclaredSchedule};
 use super::known::Known;
 use super::natives::Natives;
@@ -39,6 +40,7 @@ pub(crate) struct Program {
     schedules: Vec<DeclaredSchedule>,
     files: Vec<SourceFile>,
     functions: HashMap<String, usize>,
+    parts: Vec<Part>,
     warnings: Vec<Diagnostic>,
     budget: Budget,
 }
@@ -79,6 +81,7 @@ impl Program {
         let signatures = procedures.iter().map(Procedure::signatures).collect();
 
         let mut library = Module::new();
+        let mut parts: Vec<Part> = Vec::new();
         let mut functions = HashMap::new();
         let mut bodies: HashMap<String, Compiled> = HashMap::new();
         let mut own_constants: HashMap<String, Dynamic> = HashMap::new();
@@ -109,14 +112,17 @@ impl Program {
             for (schedule, place) in declared.schedules {
                 gather::declare_schedule(&mut schedules, schedule, one.file, place, &mut faults);
             }
-            for (name, value, _) in declared.constants {
+            for (name, value, place) in declared.constants {
                 own_constants.insert(rename::own(&name, number), value.clone());
+                parts.push(Part { file: number, name: name.clone(), is: PartKind::Constant(value.clone(), place) });
                 if !constants.iter().any(|(other, _)| *other == name) {
                     constants.push((name, value));
                 }
             }
             for definition in ast.iter_fn_def() {
                 functions.entry(definition.name.to_string()).or_insert(number);
+                let is = PartKind::Function(definition.clone());
+                parts.push(Part { file: number, name: definition.name.clone(), is });
                 library.set_script_fn(definition.clone());
                 let single = check::alone(definition);
                 check::abort_after_take(one.file, rename::written(&definition.name), &single, &mut faults);
@@ -157,6 +163,7 @@ impl Program {
             collections,
             schedules,
             functions,
+            parts,
             files,
             warnings: faults,
             budget: budget.clone(),
@@ -211,6 +218,16 @@ impl Program {
     /// The files, in the order they were given.
     pub(crate) fn files(&self) -> &[SourceFile] {
         &self.files
+    }
+
+    /// What the files have, for comparing programs.
+    pub(super) fn parts(&self) -> &[Part] {
+        &self.parts
+    }
+
+    /// The file of a function, by its place among the files.
+    pub(super) fn file_number(&self, function: &str) -> Option<usize> {
+        self.functions.get(function).copied()
     }
 
     /// The budget that was compiled in.
