@@ -1,9 +1,9 @@
 //! Cron: patterns of the calendar in a time zone, and the instants they name.
 //!
 //! Where clocks are put forward, a pattern of one time of day that is leapt over comes at the first instant after the
-//! leap, and a pattern with a `*`, a list of steps or a range in its hours or minutes goes on with the times that there
-//! are. Where clocks are put back, the former comes once, the first time, and the latter comes at every instant that
-//! shows one of its times.
+//! leap; a pattern of several (a `*`, a list, a range or steps in its seconds, minutes or hours) goes on with those that
+//! there are. Where clocks are put back, the former comes once, the first time, and the latter whenever the clock shows
+//! one of its times.
 
 use std::cmp::Ordering;
 use std::fmt;
