@@ -78,11 +78,10 @@ impl Work {
 
 fn until_stopped(engine: &Engine, options: WorkerOptions, console: &Console) -> Result<WorkSummary> {
     let (stop, stopped) = channel();
-    ctrlc::set_handler(move || {
-        // A second Ctrl-C while the first is being obeyed has nobody to hear it.
+    on_stop(move || {
+        // A second one while the first is being obeyed has nobody to hear it.
         let _ = stop.send(());
-    })
-    .context("cannot listen for Ctrl-C")?;
+    })?;
     let worker = engine.spawn_worker(options)?;
     // Hidden where stderr is no terminal.
     let bar = ProgressBar::new_spinner().with_style(ProgressStyle::with_template("{spinner} {msg}")?);
@@ -93,6 +92,21 @@ fn until_stopped(engine: &Engine, options: WorkerOptions, console: &Console) -> 
     }
     bar.finish_and_clear();
     Ok(worker.shutdown()?)
+}
+
+/// Calls `hear` at Ctrl-C, and when a service manager asks the process to end.
+#[cfg(unix)]
+fn on_stop(hear: impl Fn() + Send + 'static) -> Result<()> {
+    use signal_hook::consts::{SIGINT, SIGTERM};
+    let mut signals = signal_hook::iterator::Signals::new([SIGINT, SIGTERM]).context("cannot listen for signals")?;
+    std::thread::spawn(move || signals.forever().for_each(|_| hear()));
+    Ok(())
+}
+
+/// Calls `hear` at Ctrl-C.
+#[cfg(not(unix))]
+fn on_stop(hear: impl Fn() + Send + 'static) -> Result<()> {
+    ctrlc::set_handler(hear).context("cannot listen for Ctrl-C")
 }
 
 #[cfg(feature = "smtp")]

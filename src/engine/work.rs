@@ -190,7 +190,9 @@ impl Engine {
 
     /// Runs one claimed job and settles it.
     fn do_job(&self, job: &Job, stand_in: StandIn<'_>) -> Result<Settled, Error> {
-        if let Some(answer) = stand_in(job).or_else(|| self.inner.actions.run(job)) {
+        // A procedure goes before an action of its name, as it does where jobs are enqueued.
+        let is_procedure = self.inner.loaded.load().program.procedure(&job.handler).is_some();
+        if !is_procedure && let Some(answer) = stand_in(job).or_else(|| self.inner.actions.run(job)) {
             let verdict = verdict_of(answer);
             return self.alone(|tx| change::settle(tx, &job.id, job.token, &verdict));
         }
