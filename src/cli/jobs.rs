@@ -25,6 +25,9 @@ pub(crate) struct Jobs {
     /// How many there are in each state, instead.
     #[arg(long, env = "TOLLGATE_COUNTS", value_parser = FalseyValueParser::new())]
     counts: bool,
+    /// The schedules that the procedures declare, instead.
+    #[arg(long, env = "TOLLGATE_SCHEDULES", value_parser = FalseyValueParser::new(), conflicts_with = "counts")]
+    schedules: bool,
 }
 
 #[derive(Subcommand)]
@@ -147,8 +150,10 @@ impl Wanted {
 
 impl Jobs {
     pub(crate) fn run(self, place: &Place, console: &mut Console) -> Result<Exit> {
-        let engine = place.open(Need::ExistingStore)?;
+        let need = if self.schedules { Need::ExistingProcedures } else { Need::ExistingStore };
+        let engine = place.open(need)?;
         match self.action {
+            None if self.schedules => print_schedules(&engine, console)?,
             None if self.counts => print_counts(&engine, self.wanted.filter(), console)?,
             None => print(&engine, &self.wanted.filter(), self.limit, console)?,
             Some(Action::Show { id }) => show(&found(&engine, &id)?, console)?,
@@ -267,6 +272,30 @@ fn print_counts(engine: &Engine, filter: JobFilter, console: &mut Console) -> Re
         }
     }
     Ok(())
+}
+
+fn print_schedules(engine: &Engine, console: &mut Console) -> Result<()> {
+    let schedules = engine.schedules()?;
+    if console.json {
+        return Ok(schedules.iter().try_for_each(|schedule| console.record(schedule))?);
+    }
+    if schedules.is_empty() {
+        console.note("no file declares a schedule");
+        return Ok(());
+    }
+    let instant = |at: Option<Timestamp>| at.map_or_else(|| "none".to_owned(), |at| at.to_string());
+    let rows = schedules.iter().map(|schedule| {
+        let zone = schedule.zone.as_deref().map_or_else(String::new, |zone| format!(" {zone}"));
+        vec![
+            schedule.name.clone(),
+            schedule.handler.clone(),
+            format!("{}{zone}", schedule.pattern),
+            instant(schedule.next_slot),
+            instant(schedule.last_slot),
+            schedule.missed.as_str().to_owned(),
+        ]
+    });
+    Ok(console.line(format::table(&["schedule", "handler", "when", "next", "last", "missed"], rows))?)
 }
 
 fn show(job: &Job, console: &mut Console) -> Result<()> {
