@@ -1,8 +1,8 @@
-//! A host in twenty lines: a procedure decides, the host acts on the outcome.
+//! A host in twenty lines: a procedure decides, the host acts on the outcome and does the jobs that it enqueued.
 //!
 //! `cargo run --example embed`
 
-use tollgate::{Engine, Error, Outcome};
+use tollgate::{Engine, Error, JobAnswer, Outcome};
 
 #[derive(serde::Serialize)]
 struct Email<'a> {
@@ -18,7 +18,14 @@ struct Sent {
 }
 
 fn main() -> Result<(), Error> {
-    let engine = Engine::builder().memory().scripts("scripts").open()?;
+    let engine = Engine::builder()
+        .memory()
+        .scripts("scripts")
+        .action("smtp", |job| {
+            println!("sending {}", job.payload);
+            Ok(JobAnswer::Done)
+        })
+        .open()?;
     let email = Email { user_id: "u1", to: "ada@example.com", subject: "hello", body: "hello" };
     for _ in 0..11 {
         match engine.call::<Sent>("send_email", &email)? {
@@ -26,5 +33,7 @@ fn main() -> Result<(), Error> {
             Outcome::Refused(refusal) => println!("refused: {} (wait {:?})", refusal.message(), refusal.retry_after),
         }
     }
+    let summary = engine.work_once(100)?;
+    println!("{} mails for as many permits", summary.succeeded);
     Ok(())
 }

@@ -8,7 +8,7 @@ use tollgate::{Engine, Error, ManualClock, Outcome, Timestamp, Value};
 
 fn main() -> Result<(), Error> {
     let clock = ManualClock::at(Timestamp::EPOCH);
-    let engine = Engine::builder().memory().scripts("scripts").clock(clock.clone()).open()?;
+    let engine = Engine::builder().memory().scripts("scripts").clock(clock.clone()).action_elsewhere("smtp").open()?;
     let mut admitted = 0;
     for _minute in 0..60 {
         let outcome: Outcome<Value> = engine.call("resend_verification", &("u1", "ada@example.com"))?;

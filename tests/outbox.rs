@@ -377,6 +377,12 @@ fn workers_killed_in_the_middle_of_a_batch_lose_nothing_and_book_nothing_twice()
         assert!(job.attempt >= mails.len() as i64, "order {id}: each mail had its attempt");
         attempts += job.attempt;
     }
+    // Case 97: the bucket, the rows and the jobs of a call are there together or not at all.
+    let limit = engine.limit("orders").unwrap();
+    let used = engine.read(|tx| tx.peek(&limit, "k", 1)).unwrap().used;
+    let jobs = |handler: &str| JobFilter { handler: Some(handler.to_owned()), ..JobFilter::default() };
+    let count = |handler: &str| engine.jobs(&jobs(handler), None, usize::MAX).unwrap().len();
+    assert_eq!([used as usize, count("book"), count("mail")], [orders.len(); 3]);
     let booked: u64 = engine.read(|tx| tx.count("booked", &Map::new())).unwrap();
     assert_eq!(booked, orders.len() as u64);
     let open: Vec<_> = engine

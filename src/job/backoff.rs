@@ -54,6 +54,18 @@ mod tests {
     use super::*;
 
     #[test]
+    fn em_backoff_waits_are_those_of_the_vectors() {
+        let vectors = include_str!("../../tests/cases/limiter-vectors.json");
+        let vectors: serde_json::Value = serde_json::from_str(vectors).unwrap();
+        let rows = vectors.as_array().or(vectors["rows"].as_array()).unwrap();
+        let row = rows.iter().find(|row| row["id"] == "EM-BACKOFF").unwrap();
+        let backoff = Backoff { jitter_thousandths: 0, ..Backoff::default() };
+        for (attempt, seconds) in (1..).zip(row["series_s"].as_array().unwrap()) {
+            assert_eq!(Some(backoff.wait_ms("x", attempt) / 1_000), seconds.as_i64(), "attempt {attempt}");
+        }
+    }
+
+    #[test]
     fn without_jitter_waits_double_up_to_the_cap() {
         let backoff = Backoff { jitter_thousandths: 0, ..Backoff::default() };
         let minutes: Vec<i64> = (1..=7).map(|attempt| backoff.wait_ms("x", attempt) / 60_000).collect();
