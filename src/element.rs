@@ -3,7 +3,12 @@
 //! Types follow each other as `() < bool < number < text < blob < array < map`; integers and floats share one
 //! order, exactly. Each element says where it ends, so elements can stand one after another.
 
+use smallvec::SmallVec;
+
 use crate::value::Value;
+
+/// Bytes being written, most often few enough to ask for no memory.
+pub(crate) type Encoded = SmallVec<[u8; 64]>;
 
 /// Ends a name; `00 FF` is a zero byte within one.
 const NAME_END: [u8; 2] = [0x00, 0x01];
@@ -25,7 +30,7 @@ mod tag {
 
 /// A name in bytes: zero bytes escaped as `00 FF`, ended by `00 01`, so that shorter names order first and what
 /// follows one name never looks like the rest of a longer one.
-pub(crate) fn put_name(out: &mut Vec<u8>, bytes: &[u8]) {
+pub(crate) fn put_name(out: &mut Encoded, bytes: &[u8]) {
     if !bytes.contains(&0) {
         out.extend_from_slice(bytes);
     } else {
@@ -60,7 +65,7 @@ pub(crate) fn take_name(bytes: &[u8]) -> Option<(Vec<u8>, &[u8])> {
 }
 
 /// Appends `value` so that the order of the bytes is the order of the values.
-pub(crate) fn put_element(out: &mut Vec<u8>, value: &Value) {
+pub(crate) fn put_element(out: &mut Encoded, value: &Value) {
     match value {
         Value::Null => out.push(tag::NULL),
         Value::Bool(false) => out.push(tag::FALSE),
@@ -91,13 +96,13 @@ pub(crate) fn put_element(out: &mut Vec<u8>, value: &Value) {
 }
 
 /// Appends a text element.
-pub(crate) fn put_text(out: &mut Vec<u8>, text: &str) {
+pub(crate) fn put_text(out: &mut Encoded, text: &str) {
     out.push(tag::TEXT);
     put_name(out, text.as_bytes());
 }
 
 /// Appends an integer element.
-pub(crate) fn put_int(out: &mut Vec<u8>, n: i64) {
+pub(crate) fn put_int(out: &mut Encoded, n: i64) {
     put_number(out, int_parts(n));
 }
 
@@ -112,7 +117,7 @@ fn int_parts(n: i64) -> (f64, u16) {
     (floor, (i128::from(n) - floor as i128) as u16)
 }
 
-fn put_number(out: &mut Vec<u8>, (floor, above): (f64, u16)) {
+fn put_number(out: &mut Encoded, (floor, above): (f64, u16)) {
     let bits = floor.to_bits();
     let ordered = if bits >> 63 == 1 { !bits } else { bits ^ (1 << 63) };
     out.push(tag::NUMBER);
@@ -183,8 +188,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn element(value: &Value) -> Vec<u8> {
-        let mut out = Vec::new();
+    fn element(value: &Value) -> Encoded {
+        let mut out = Encoded::new();
         put_element(&mut out, value);
         out
     }
@@ -247,7 +252,7 @@ mod tests {
 
         #[test]
         fn names_round_trip(name in "[a\0]{0,6}", tail in "[\u{1}-z]{0,3}") {
-            let mut bytes = Vec::new();
+            let mut bytes = Encoded::new();
             put_name(&mut bytes, name.as_bytes());
             bytes.extend_from_slice(tail.as_bytes());
             let (back, rest) = take_name(&bytes).unwrap();

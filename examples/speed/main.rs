@@ -10,9 +10,9 @@ mod kinds;
 mod parts;
 mod sqlite;
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use tollgate::{Engine, Outcome, Value};
+use tollgate::{Engine, Limit, Outcome, Value};
 
 type Done = Result<(), Box<dyn std::error::Error>>;
 
@@ -48,6 +48,17 @@ fn count_calls(calls: usize) -> Done {
     Ok(())
 }
 
+/// As [`count_calls`], for a take through Rust.
+fn count_takes(takes: usize) -> Done {
+    let engine = Engine::builder().memory().sweep_interval(None).open()?;
+    let limit = Limit::fixed_window("fixed", 1_000_000_000, Duration::from_secs(3600))?;
+    for n in 0..takes {
+        let taken = engine.transaction(|tx| tx.take(&limit, &*key(0, n, 10_000), 1))?;
+        assert!(taken.allowed);
+    }
+    Ok(())
+}
+
 fn main() -> Done {
     let folder = tempfile::tempdir()?;
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -56,6 +67,7 @@ fn main() -> Done {
         Some("jobs") => return jobs::run(folder.path()),
         Some("kinds") => return kinds::run(folder.path()),
         Some("calls") => return count_calls(arguments.get(1).map_or(Ok(100_000), |calls| calls.parse())?),
+        Some("takes") => return count_takes(arguments.get(1).map_or(Ok(100_000), |takes| takes.parse())?),
         _ => {}
     }
     parts::run(folder.path())?;

@@ -12,6 +12,7 @@ mod told;
 
 use std::borrow::Cow;
 
+use crate::element::Encoded;
 use crate::limit::{
     Change, Combination, Cost, Decision, Granted, Key, Limit, MAX_KEY_BYTES, Mode, Override, Ruling, Standing, State,
     Verdict,
@@ -47,7 +48,7 @@ pub(crate) struct Listed {
 struct Found<'k> {
     /// The key it is stored under.
     key: Cow<'k, Key>,
-    row_key: Vec<u8>,
+    row_key: KeyBuffer,
     /// The row that was there, expired or not.
     row: Option<Row>,
     /// What it remembers, while it lives.
@@ -404,7 +405,7 @@ fn standing_of<'a>(limit: &'a Limit, found: &'a Found<'_>, state: Option<State>,
 fn store(tx: &mut Transaction, standing: Standing<'_>, limit: &Limit, found: &Found<'_>) -> Result<(), Fault> {
     match standing.change() {
         Change::Put(state) => {
-            let mut body = Vec::with_capacity(48);
+            let mut body = Encoded::new();
             state.encode(&mut body);
             let expires_at = Timestamp::from_millis(state.expires_at);
             tx.put_row_over(&found.row_key, found.row.as_ref(), &body, Some(expires_at))?;
@@ -424,12 +425,12 @@ fn state_of(row: &Row) -> Result<State, StoreError> {
     State::decode(row.body(), expiry.expires_at.as_millis()).map_err(|why| StoreError::Corrupt(why.to_string()))
 }
 
-fn row_key(limit: &Limit, key: &Key) -> Result<Vec<u8>, Fault> {
+fn row_key(limit: &Limit, key: &Key) -> Result<KeyBuffer, Fault> {
     // Scripts and hosts are told at the door, with a better message; past it, a long key still never gets a bucket.
     if key.check().is_err() {
         return Err(Fault::Budget(Spent { what: "bytes of a limit's key", allowed: MAX_KEY_BYTES as u64, hint: None }));
     }
-    Ok(KeyBuffer::new(space::BUCKET).name(limit.name()).raw(key.encoded()).into_vec())
+    Ok(KeyBuffer::new(space::BUCKET).name(limit.name()).raw(key.encoded()))
 }
 
 #[cfg(test)]

@@ -109,7 +109,7 @@ mod tests {
         #[test]
         fn values_order_as_their_keys_do(a in any_value(), b in any_value()) {
             let key = |value: &Value| {
-                let mut out = Vec::new();
+                let mut out = element::Encoded::new();
                 element::put_element(&mut out, value);
                 out
             };

@@ -264,7 +264,7 @@ fn entries<'a>(collection: &Collection, index: &'a Index, required: &[(&Path, &T
 /// The first bytes of the elements of a value's type, lowest and highest.
 fn type_bounds(value: &Value) -> (u8, u8) {
     let first = |value: &Value| {
-        let mut bytes = Vec::with_capacity(16);
+        let mut bytes = element::Encoded::new();
         element::put_element(&mut bytes, value);
         // Every element begins with its type.
         bytes.first().copied().unwrap_or_default()

@@ -101,7 +101,7 @@ impl Session {
         }
     }
 
-    fn step(&mut self, open: Transaction, input: &str) -> Result<Outcome<Value>, Error> {
+    fn step(&mut self, mut open: Transaction, input: &str) -> Result<Outcome<Value>, Error> {
         let savepoint = open.savepoint();
         let seed = self.engine.inner.next_seed();
         let (ending, call) = self.run(open, seed, input);

@@ -69,7 +69,7 @@ mod tests {
         }
 
         fn bytes(&self) -> usize {
-            let mut bytes = Vec::new();
+            let mut bytes = crate::element::Encoded::new();
             self.state.as_ref().unwrap().encode(&mut bytes);
             bytes.len()
         }
@@ -115,7 +115,7 @@ mod tests {
                 let overlay = Overlay::default();
                 let rows = tx.scan(&Range::prefix(&[]), Direction::Ascending, 10).unwrap();
                 for (key, value) in &rows {
-                    overlay.put(hash(key), key, Some(value.clone()));
+                    overlay.put(hash(key), key.clone(), Some(value.clone()));
                 }
                 let state: usize = row[2].parse().unwrap();
                 let beside = 2 * (limit.name().len() + key.len()) + 39;

@@ -12,7 +12,7 @@ use std::ops::Bound;
 
 use parking_lot::Mutex;
 
-use crate::store::key::{self, space};
+use crate::store::key::{self, KeyBuffer, space};
 use crate::store::{Bytes, Direction, Range};
 use crate::transaction::{Fault, Transaction};
 
@@ -24,7 +24,7 @@ pub(super) struct Front {
     pub(super) queue: String,
     pub(super) handler: String,
     /// What all of its places begin with.
-    pub(super) prefix: Vec<u8>,
+    pub(super) prefix: KeyBuffer,
     /// No job waits before this.
     pub(super) from: Bytes,
     /// Moves on when the front moves back, so that a claim which began before that does not move it forward again.
@@ -34,7 +34,7 @@ pub(super) struct Front {
 /// The fronts of a store.
 #[derive(Default)]
 pub(crate) struct Fronts {
-    by_prefix: Mutex<BTreeMap<Vec<u8>, Front>>,
+    by_prefix: Mutex<BTreeMap<KeyBuffer, Front>>,
 }
 
 impl Fronts {
@@ -88,6 +88,6 @@ impl Fronts {
     }
 }
 
-fn prefix_of(place: &Place) -> Vec<u8> {
+fn prefix_of(place: &Place) -> KeyBuffer {
     row::places_of_rank(&place.queue, &place.handler, place.rank)
 }

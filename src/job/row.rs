@@ -1,6 +1,6 @@
 //! Rows of jobs: keys, places in the claim index, and what is read and written of them.
 
-use crate::element::{put_name, take_name};
+use crate::element::take_name;
 use crate::store::key::{KeyBuffer, ordered_i64, space};
 use crate::store::{Bytes, StoreError};
 use crate::time::Timestamp;
@@ -27,21 +27,18 @@ pub(super) fn id_of(key: &[u8]) -> Option<String> {
 }
 
 /// What every place of one priority begins with. Ranks are priorities upside down: the most urgent comes first.
-pub(super) fn places_of_rank(queue: &str, handler: &str, rank: u8) -> Vec<u8> {
-    let mut prefix = KeyBuffer::new(space::JOB_PLACE).name(queue).name(handler).into_vec();
-    prefix.push(rank);
-    prefix
+pub(super) fn places_of_rank(queue: &str, handler: &str, rank: u8) -> KeyBuffer {
+    KeyBuffer::new(space::JOB_PLACE).name(queue).name(handler).raw(&[rank])
 }
 
 /// The place of a job that waits or is claimed.
-pub(super) fn place_of(job: &Job) -> Vec<u8> {
+pub(super) fn place_of(job: &Job) -> KeyBuffer {
     let rank = u8::try_from(MAX_PRIORITY - job.priority).unwrap_or(u8::MAX);
-    let mut key = places_of_rank(&job.queue, &job.handler, rank);
-    key.extend_from_slice(&ordered_i64(job.due_at.as_millis()));
-    key.extend_from_slice(&ordered_i64(job.created_at.as_millis()));
-    key.extend_from_slice(&job.ordinal.to_be_bytes());
-    put_name(&mut key, job.id.as_bytes());
-    key
+    places_of_rank(&job.queue, &job.handler, rank)
+        .raw(&ordered_i64(job.due_at.as_millis()))
+        .raw(&ordered_i64(job.created_at.as_millis()))
+        .raw(&job.ordinal.to_be_bytes())
+        .name(&job.id)
 }
 
 /// A place taken apart.

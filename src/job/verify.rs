@@ -32,7 +32,7 @@ pub(crate) fn fault_of(tx: &mut Transaction, key: &[u8], bytes: crate::store::By
         }
         Some(&space::JOB_PLACE) => {
             let place = split_place(key)?;
-            let right = get(tx, &place.id)?.is_some_and(|job| has_place(&job) && place_of(&job) == key);
+            let right = get(tx, &place.id)?.is_some_and(|job| has_place(&job) && *place_of(&job) == *key);
             Ok((!right).then(|| format!("{row} leads to no job that waits there")))
         }
         Some(&space::SCHEDULE) => Ok(super::fire::fault_of(key, bytes)),

@@ -6,7 +6,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::element::{put_element, put_int, put_text, take_element};
+use crate::element::{Encoded, put_element, put_int, put_text, take_element};
 use crate::value::Value;
 
 /// The longest key, in encoded bytes.
@@ -27,7 +27,7 @@ pub(crate) const MAX_KEY_BYTES: usize = 1024;
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Key {
     /// One ordered element, as it ends the row's key; nothing for the global bucket.
-    encoded: Vec<u8>,
+    encoded: Encoded,
 }
 
 /// One part of a key that is an array.
@@ -58,7 +58,7 @@ pub enum InvalidKey {
 impl Key {
     /// The key of the one global bucket of a limit.
     pub const fn global() -> Key {
-        Key { encoded: Vec::new() }
+        Key { encoded: Encoded::new_const() }
     }
 
     /// A key of several parts. Errors: no part, or more than 1 KiB.
@@ -91,7 +91,7 @@ impl Key {
                         other => return Err(InvalidKey::Type(format!("an array with a {} in it", other.type_name()))),
                     }
                 }
-                let mut encoded = Vec::with_capacity(32);
+                let mut encoded = Encoded::new();
                 put_element(&mut encoded, value);
                 Key { encoded }
             }
@@ -120,7 +120,7 @@ impl Key {
 
     /// A key that is the keyed hash of another.
     pub(crate) fn of_hash(hash: Vec<u8>) -> Key {
-        let mut encoded = Vec::with_capacity(hash.len() + 4);
+        let mut encoded = Encoded::new();
         put_element(&mut encoded, &Value::Blob(hash));
         Key { encoded }
     }
@@ -143,7 +143,7 @@ impl Key {
                 return None;
             }
         }
-        Some(Key { encoded: encoded.to_vec() })
+        Some(Key { encoded: Encoded::from_slice(encoded) })
     }
 }
 
@@ -153,7 +153,7 @@ fn check_len(bytes: usize) -> Result<(), InvalidKey> {
 
 impl From<&str> for Key {
     fn from(text: &str) -> Key {
-        let mut encoded = Vec::with_capacity(text.len() + 2);
+        let mut encoded = Encoded::with_capacity(text.len() + 3);
         put_text(&mut encoded, text);
         Key { encoded }
     }
@@ -173,7 +173,7 @@ impl From<&String> for Key {
 
 impl From<i64> for Key {
     fn from(n: i64) -> Key {
-        let mut encoded = Vec::with_capacity(11);
+        let mut encoded = Encoded::new();
         put_int(&mut encoded, n);
         Key { encoded }
     }

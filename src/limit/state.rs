@@ -15,6 +15,7 @@
 //!
 //! The instant of expiry is the row's.
 
+use crate::element::Encoded;
 use crate::value::InvalidValue;
 
 use super::kind::Kind;
@@ -60,7 +61,7 @@ pub(crate) struct State {
 
 impl State {
     /// Appends the stored form.
-    pub(crate) fn encode(&self, out: &mut Vec<u8>) {
+    pub(crate) fn encode(&self, out: &mut Encoded) {
         let flag = |set: bool, bit: u8| if set { bit } else { 0 };
         let fresh = match &self.spent {
             Some(Spent::SlidingCounter(pair)) if pair.fresh > 0 => Some(pair.fresh),
@@ -85,7 +86,7 @@ impl State {
         }
     }
 
-    fn encode_spent(&self, spent: &Spent, out: &mut Vec<u8>) {
+    fn encode_spent(&self, spent: &Spent, out: &mut Encoded) {
         match spent {
             Spent::FixedWindow(window) => {
                 put_signed(out, window.spent);
@@ -254,7 +255,7 @@ fn take_count(rest: &mut &[u8]) -> Option<usize> {
     usize::try_from(take(rest)?).ok().filter(|count| *count <= MAX_ENTRIES as usize)
 }
 
-fn put(out: &mut Vec<u8>, mut n: u64) {
+fn put(out: &mut Encoded, mut n: u64) {
     while n >= 0x80 {
         out.push(n as u8 | 0x80);
         n >>= 7;
@@ -262,7 +263,7 @@ fn put(out: &mut Vec<u8>, mut n: u64) {
     out.push(n as u8);
 }
 
-fn put_wide(out: &mut Vec<u8>, mut n: u128) {
+fn put_wide(out: &mut Encoded, mut n: u128) {
     while n > u128::from(u64::MAX) {
         out.push(n as u8 | 0x80);
         n >>= 7;
@@ -271,7 +272,7 @@ fn put_wide(out: &mut Vec<u8>, mut n: u128) {
 }
 
 /// Zigzag: small numbers of either sign become small ones without.
-fn put_signed(out: &mut Vec<u8>, n: i64) {
+fn put_signed(out: &mut Encoded, n: i64) {
     put(out, ((n << 1) ^ (n >> 63)) as u64);
 }
 
@@ -356,7 +357,7 @@ mod tests {
     proptest! {
         #[test]
         fn stored_states_round_trip(state in states()) {
-            let mut bytes = Vec::new();
+            let mut bytes = Encoded::new();
             state.encode(&mut bytes);
             prop_assert_eq!(State::decode(&bytes, state.expires_at).unwrap(), state);
             prop_assert!(State::decode(&bytes[..bytes.len() - 1], 0).is_err());
@@ -406,7 +407,7 @@ mod tests {
                 ruled_until: Some(late),
                 expires_at: late + longest,
             };
-            let mut stored = Vec::new();
+            let mut stored = Encoded::new();
             state.encode(&mut stored);
             assert!(stored.len() <= bytes, "{} bytes of {state:?}", stored.len());
         }

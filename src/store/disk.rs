@@ -94,7 +94,7 @@ impl DiskStore {
         let settled = Overlay::default();
         let journal = Journal::open(&journal_path, |batch| {
             for (key, value) in batch {
-                settled.put(overlay::hash(&key), &key, value);
+                settled.put(overlay::hash(&key), key, value);
             }
         })?;
         let tree = Arc::new(SledStore::open(&path.join("tree"))?);
@@ -395,7 +395,7 @@ impl Store for DiskStore {
         journal.append(batch)?;
         let layers = self.shared.layers.load();
         for (key, value) in batch {
-            layers.settled.put(overlay::hash(key), key, value.clone());
+            layers.settled.put(overlay::hash(key), key.clone(), value.clone());
         }
         if journal.length() > self.shared.checkpoint_bytes {
             drop(journal);

@@ -17,9 +17,11 @@
 //!
 //! Names and elements are written as `element` says: comparing their bytes is comparing what they hold.
 
-use crate::element::{put_element, put_name, take_element, take_name};
+use crate::element::{Encoded, put_element, put_name, take_element, take_name};
 use crate::time::Timestamp;
 use crate::value::Value;
+
+use super::Bytes;
 
 /// The first byte of a key: which kind of row it leads to.
 pub(crate) mod space {
@@ -39,11 +41,11 @@ pub(crate) mod space {
 
 /// A key being built: the space byte, then names and elements.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) struct KeyBuffer(Vec<u8>);
+pub(crate) struct KeyBuffer(Encoded);
 
 impl KeyBuffer {
     pub(crate) fn new(space: u8) -> Self {
-        let mut bytes = Vec::with_capacity(48);
+        let mut bytes = Encoded::new();
         bytes.push(space);
         KeyBuffer(bytes)
     }
@@ -71,7 +73,21 @@ impl KeyBuffer {
     }
 
     pub(crate) fn into_vec(self) -> Vec<u8> {
-        self.0
+        self.0.into_vec()
+    }
+}
+
+impl std::ops::Deref for KeyBuffer {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl From<KeyBuffer> for Bytes {
+    fn from(key: KeyBuffer) -> Bytes {
+        Bytes::from(&key[..])
     }
 }
 
@@ -86,8 +102,8 @@ pub(crate) fn document(collection: &str, id: &str) -> Vec<u8> {
 }
 
 /// The key of an expiry entry: the row `row_key` may have expired at `at`, not earlier.
-pub(crate) fn expiry(at: Timestamp, row_key: &[u8]) -> Vec<u8> {
-    KeyBuffer::new(space::EXPIRY).raw(&ordered_i64(at.as_millis())).raw(row_key).into_vec()
+pub(crate) fn expiry(at: Timestamp, row_key: &[u8]) -> KeyBuffer {
+    KeyBuffer::new(space::EXPIRY).raw(&ordered_i64(at.as_millis())).raw(row_key)
 }
 
 /// Splits an expiry entry's key into its instant and the row's key.

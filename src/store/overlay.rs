@@ -77,10 +77,10 @@ impl Overlay {
     }
 
     /// Puts a row, or its deletion.
-    pub(crate) fn put(&self, hash_of_key: u64, key: &Bytes, value: Option<Bytes>) {
+    pub(crate) fn put(&self, hash_of_key: u64, key: Bytes, value: Option<Bytes>) {
         let added = value.as_ref().map_or(0, |value| value.len());
         let mut shard = self.shard(hash_of_key).write();
-        if let Some(slot) = shard.find_mut(hash_of_key, |slot| slot.row.0 == *key) {
+        if let Some(slot) = shard.find_mut(hash_of_key, |slot| slot.row.0 == key) {
             let old = std::mem::replace(&mut slot.row.1, value);
             drop(shard);
             let removed = old.map_or(0, |value| value.len());
@@ -89,11 +89,12 @@ impl Overlay {
             self.bytes.fetch_sub(removed, Ordering::Relaxed);
             return;
         }
+        let added = key.len() + added + ROW_OVERHEAD_BYTES;
         let slot = Slot { hash: hash_of_key, row: (key.clone(), value) };
         shard.insert_unique(hash_of_key, slot, |slot| slot.hash);
         drop(shard);
-        self.order.lock().recent.push(key.clone());
-        self.bytes.fetch_add(key.len() + added + ROW_OVERHEAD_BYTES, Ordering::Relaxed);
+        self.order.lock().recent.push(key);
+        self.bytes.fetch_add(added, Ordering::Relaxed);
         self.rows.fetch_add(1, Ordering::Relaxed);
     }
 
@@ -147,7 +148,7 @@ mod tests {
     use super::*;
 
     fn put(overlay: &Overlay, key: &str, value: Option<&str>) {
-        overlay.put(hash(key.as_bytes()), &key.as_bytes().into(), value.map(|v| v.as_bytes().into()));
+        overlay.put(hash(key.as_bytes()), key.as_bytes().into(), value.map(|v| v.as_bytes().into()));
     }
 
     #[test]

@@ -27,6 +27,7 @@ mod tests;
 #[allow(clippy::module_inception)]
 mod transaction;
 mod version;
+mod writes;
 
 use crate::store::StoreError;
 

@@ -7,6 +7,7 @@
 //! Stored form: version byte `1`, flags (bit 0: expires), then for a row that expires two big-endian `i64`
 //! (expires_at, indexed_at), then the body.
 
+use crate::element::Encoded;
 use crate::store::{Bytes, StoreError, key};
 use crate::time::Timestamp;
 
@@ -58,8 +59,8 @@ impl Row {
     }
 }
 
-fn encode(body: &[u8], expiry: Option<Expiry>) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(18 + body.len());
+fn encode(body: &[u8], expiry: Option<Expiry>) -> Encoded {
+    let mut bytes = Encoded::with_capacity(18 + body.len());
     match expiry {
         None => bytes.extend_from_slice(&[VERSION, 0]),
         Some(expiry) => {

@@ -1,10 +1,10 @@
 //! One transaction: its reads, its writes, and its commit.
 
-use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::Arc;
 
 use parking_lot::{ArcMutexGuard, RawMutex};
+use smallvec::SmallVec;
 
 use crate::store::overlay::{self, Overlay};
 use crate::store::{Bytes, Direction, Pair, Range, merge};
@@ -13,6 +13,7 @@ use crate::trace::{Step, Trace};
 
 use super::database::Shared;
 use super::version::Slot;
+use super::writes::Writes;
 use super::{Fault, Mode, Quota, Spent};
 
 /// Tries of one read against commits that keep changing it, before the whole transaction runs again.
@@ -42,11 +43,9 @@ pub(crate) struct Transaction {
     left: Quota,
     /// Every read so far is true at this commit.
     version: u64,
-    reads: Vec<Slot>,
+    reads: SmallVec<[Slot; 16]>,
     scans: Vec<Range>,
-    writes: BTreeMap<Bytes, Option<Bytes>>,
-    /// What each write replaced in `writes`, for rolling back to a savepoint.
-    undo: Vec<(Bytes, Option<Option<Bytes>>)>,
+    writes: Writes,
     durable: bool,
     places: Vec<Bytes>,
     /// Who hears what this run does, when somebody wants to know.
@@ -65,10 +64,9 @@ impl Transaction {
             now,
             quota,
             left: quota,
-            reads: Vec::new(),
+            reads: SmallVec::new(),
             scans: Vec::new(),
-            writes: BTreeMap::new(),
-            undo: Vec::new(),
+            writes: Writes::default(),
             durable: false,
             places: Vec::new(),
             trace: None,
@@ -114,7 +112,7 @@ impl Transaction {
     /// Tells the trace of an operation that is done.
     pub(crate) fn tell(&mut self, step: Step) {
         if let Some(trace) = &mut self.trace {
-            trace.add(self.undo.len(), step);
+            trace.add(self.writes.len(), step);
         }
     }
 
@@ -135,10 +133,10 @@ impl Transaction {
 
     /// The value at `key`, own writes included.
     pub(crate) fn get(&mut self, key: &[u8]) -> Result<Option<Bytes>, Fault> {
-        if let Some(own) = self.writes.get(key) {
+        let hash = overlay::hash(key);
+        if let Some(own) = self.writes.get(hash, key) {
             return Ok(own.clone());
         }
-        let hash = overlay::hash(key);
         let slot = Slot::of(hash);
         for _ in 0..READ_TRIES {
             // The word first, the layers after it: whoever wrote under this version did so into these layers.
@@ -207,7 +205,7 @@ impl Transaction {
         };
         let mut sources: Vec<merge::Page<'_>> = Vec::with_capacity(4);
         sources.push(Box::new(|range, limit, rows| {
-            self.scan_own(range, direction, limit, rows);
+            self.writes.scan(range, direction, limit, rows);
             Ok(())
         }));
         sources.push(of_overlay(layers.active.clone()));
@@ -219,19 +217,6 @@ impl Transaction {
             Ok(())
         }));
         Ok(merge::merge(sources, range, direction, limit, rows)?)
-    }
-
-    fn scan_own(&self, range: &Range, direction: Direction, limit: usize, rows: &mut Vec<merge::Layered>) {
-        if range.is_empty() {
-            return;
-        }
-        let bounds: (Bound<&[u8]>, Bound<&[u8]>) =
-            (range.low.as_ref().map(|key| &key[..]), range.high.as_ref().map(|key| &key[..]));
-        let own = self.writes.range::<[u8], _>(bounds).map(|(key, value)| (key.clone(), value.clone()));
-        match direction {
-            Direction::Ascending => rows.extend(own.take(limit)),
-            Direction::Descending => rows.extend(own.rev().take(limit)),
-        }
     }
 
     /// Moves this transaction's moment to the present, if everything it has read is still so.
@@ -272,25 +257,18 @@ impl Transaction {
         if matches!(self.mode, Mode::ReadOnly | Mode::ReadAlone) {
             return Err(Fault::ReadOnly);
         }
-        let key: Bytes = key.into();
-        let before = self.writes.insert(key.clone(), value);
-        self.undo.push((key, before));
+        self.writes.put(key, value);
         Ok(())
     }
 
     /// Marks a place to roll back to.
-    pub(crate) fn savepoint(&self) -> Savepoint {
-        Savepoint(self.undo.len())
+    pub(crate) fn savepoint(&mut self) -> Savepoint {
+        Savepoint(self.writes.keep())
     }
 
     /// Undoes every write since `savepoint`. What was read stays read: the outcome may depend on it.
     pub(crate) fn rollback_to(&mut self, savepoint: Savepoint) {
-        for (key, before) in self.undo.drain(savepoint.0.min(self.undo.len())..).rev() {
-            match before {
-                Some(value) => self.writes.insert(key, value),
-                None => self.writes.remove(&key),
-            };
-        }
+        self.writes.roll_back(savepoint.0);
         if let Some(trace) = &mut self.trace {
             trace.undo_to(savepoint.0);
         }
@@ -332,17 +310,15 @@ impl Transaction {
         let shared = &self.shared;
         let number = shared.versions.clock() + 1;
         let writes = std::mem::take(&mut self.writes);
-        let hashes: Vec<u64> = writes.keys().map(|key| overlay::hash(key)).collect();
-        for hash in &hashes {
-            shared.versions.lock(Slot::of(*hash));
-        }
-        shared.history.lock().push(number, writes.keys());
+        let slots: SmallVec<[Slot; 16]> = writes.keys().map(|(hash, _)| Slot::of(hash)).collect();
+        slots.iter().for_each(|slot| shared.versions.lock(*slot));
+        shared.history.lock().push(number, writes.keys().map(|(_, key)| key));
         let layers = shared.layers.load();
         let first = layers.active.rows() == 0;
-        for ((key, value), hash) in writes.into_iter().zip(&hashes) {
-            layers.active.put(*hash, &key, value);
+        for (hash, key, value) in writes.into_rows() {
+            layers.active.put(hash, key, value);
         }
-        shared.versions.publish(number, hashes.iter().map(|hash| Slot::of(*hash)));
+        shared.versions.publish(number, slots.into_iter());
         if first {
             shared.flushes.dirty();
         }
