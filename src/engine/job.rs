@@ -1,7 +1,6 @@
 //! Jobs of host code: enqueued beside other writes, looked at, called off, made due, removed.
 
 use crate::error::Error;
-use crate::id::new_id;
 use crate::job::change::{self, Wish};
 use crate::job::list::{self, JobFilter};
 use crate::job::{self, Job, JobError, JobOptions};
@@ -37,8 +36,8 @@ impl Transaction<'_> {
             message: format!("the payload cannot be stored: {why}"),
             data: Box::default(),
         })?;
-        let id = new_id(self.now(), &mut self.random);
-        self.handlers.check(handler, &payload)?;
+        self.engine.loaded.load().handlers.check(handler, &payload)?;
+        let id = self.new_id();
         let ordinal = self.enqueued;
         self.enqueued = ordinal.saturating_add(1);
         let wish = Wish { handler, payload, options, id, ordinal };

@@ -1,7 +1,6 @@
 //! Transactions of host code: the operations that scripts have, for a closure that runs like a procedure.
 
 use crate::bucket::{self, Demand};
-use crate::document::catalogue::Catalogue;
 use crate::document::change::Change;
 use crate::document::collection::Collection;
 use crate::document::error::{DataError, DocumentError};
@@ -11,7 +10,6 @@ use crate::document::{find, write};
 use crate::error::{Error, ScriptError};
 use crate::id::new_id;
 use crate::limit::{Cost, Decision, Key, Limit};
-use crate::script::Handlers;
 use crate::time::Timestamp;
 use crate::transaction::{self, Fault};
 use crate::value::Map;
@@ -43,10 +41,10 @@ use rand_chacha::rand_core::SeedableRng;
 /// ```
 pub struct Transaction<'a> {
     pub(super) inner: &'a mut transaction::Transaction,
-    catalogue: &'a Catalogue,
-    /// For new ids, the same in every run of the closure.
-    pub(super) random: ChaCha12Rng,
-    pub(super) handlers: Arc<dyn Handlers>,
+    pub(super) engine: &'a super::Inner,
+    seed: [u8; 32],
+    /// For new ids, the same in every run of the closure; made when the first one is asked for.
+    random: Option<Box<ChaCha12Rng>>,
     /// Jobs enqueued so far.
     pub(super) enqueued: u32,
     /// What ended the transaction below; looked at first, whatever the closure made of it.
@@ -82,14 +80,7 @@ impl Engine {
         loop {
             let mode = if read_only { super::reading(clashes) } else { inner.mode(clashes, false) };
             let mut below = inner.database.begin(mode, now, transaction::Quota::UNLIMITED);
-            let mut tx = Transaction {
-                inner: &mut below,
-                catalogue: &inner.catalogue,
-                random: ChaCha12Rng::from_seed(seed),
-                handlers: inner.loaded.load().handlers.clone(),
-                enqueued: 0,
-                fault: None,
-            };
+            let mut tx = Transaction { inner: &mut below, engine: inner, seed, random: None, enqueued: 0, fault: None };
             let result = run(&mut tx);
             let ended = match (tx.fault.take(), result) {
                 (Some(fault), _) => Err(fault),
@@ -278,7 +269,7 @@ impl Transaction<'_> {
         collection: &str,
         operation: impl FnOnce(&mut transaction::Transaction, &Collection) -> Result<T, DocumentError>,
     ) -> Result<T, Error> {
-        let result = self.catalogue.collection(self.inner, collection);
+        let result = self.engine.catalogue.collection(self.inner, collection);
         let result = result.and_then(|collection: Arc<Collection>| operation(self.inner, &collection));
         self.settle_documents(result)
     }
@@ -288,11 +279,23 @@ impl Transaction<'_> {
         collection: &str,
         operation: impl FnOnce(&mut transaction::Transaction, &Collection, write::NewId<'_>) -> Result<T, DocumentError>,
     ) -> Result<T, Error> {
-        let (now, mut random) = (self.now(), self.random.clone());
-        let mut new_id = || new_id(now, &mut random);
+        let (now, mut random) = (self.now(), self.take_random());
+        let mut new_id = || new_id(now, &mut *random);
         let result = self.on_documents(collection, |tx, collection| operation(tx, collection, &mut new_id));
-        self.random = random;
+        self.random = Some(random);
         result
+    }
+
+    fn take_random(&mut self) -> Box<ChaCha12Rng> {
+        self.random.take().unwrap_or_else(|| Box::new(ChaCha12Rng::from_seed(self.seed)))
+    }
+
+    /// An id of something new.
+    pub(super) fn new_id(&mut self) -> String {
+        let mut random = self.take_random();
+        let id = new_id(self.now(), &mut *random);
+        self.random = Some(random);
+        id
     }
 
     pub(super) fn settle<T>(&mut self, result: Result<T, Fault>) -> Result<T, Error> {

@@ -15,7 +15,7 @@ use jiff::tz::{Offset, TimeZone};
 
 use crate::time::InvalidTime;
 
-use super::number::clamp_i64;
+use super::number::{clamp_i64, div_floor};
 
 const HOUR_MS: i64 = 3_600_000;
 const DAY_MS: i64 = 86_400_000;
@@ -175,9 +175,9 @@ impl Calendar {
         let offset = i128::from(self.offset_ms(instant));
         if self.unit == CalendarUnit::Hour {
             let shown = i128::from(instant) + offset.rem_euclid(HOUR_MS.into());
-            return clamp_i64(shown.div_euclid(HOUR_MS.into()));
+            return clamp_i64(div_floor(shown, HOUR_MS));
         }
-        let days = (i128::from(instant) + offset).div_euclid(DAY_MS.into());
+        let days = div_floor(i128::from(instant) + offset, DAY_MS);
         clamp_i64(match self.unit {
             CalendarUnit::Hour | CalendarUnit::Day => days,
             CalendarUnit::Week => (days + 3).div_euclid(7),

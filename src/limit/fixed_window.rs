@@ -4,7 +4,7 @@
 //! half-open, `[opened_at, opened_at + period)`. With `Start::First` the accepted take of a full bucket opens it and
 //! it then stays open to its end, even when everything spent in it is given back: a refund must not restart it.
 
-use super::number::{clamp_i64, div_ceil};
+use super::number::{clamp_i64, div_ceil, div_floor};
 use super::settings::{Settings, Start};
 use super::wears::Wears;
 
@@ -41,7 +41,7 @@ impl Rule {
 
     /// The number of the window that `instant` lies in, on the grid through `origin`.
     fn index(&self, origin: i64, instant: i64) -> i128 {
-        (i128::from(instant) - i128::from(origin)).div_euclid(i128::from(self.period_ms))
+        div_floor(i128::from(instant) - i128::from(origin), self.period_ms)
     }
 
     fn edge(&self, origin: i64, index: i128) -> i64 {

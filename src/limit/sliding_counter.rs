@@ -7,7 +7,7 @@
 //! the previous window, which has faded in part, and last of the current one. As in a sliding window, what is left then
 //! never counts as fewer than were kept of the work, now or later.
 
-use super::number::{clamp_i64, div_ceil};
+use super::number::{clamp_i64, div_ceil, div_floor};
 use super::settings::Settings;
 use super::wears::Wears;
 
@@ -48,8 +48,7 @@ impl Rule {
     }
 
     fn opening(&self, instant: i64) -> i64 {
-        let period = i128::from(self.period_ms);
-        clamp_i64(i128::from(instant).div_euclid(period) * period)
+        clamp_i64(div_floor(instant.into(), self.period_ms) * i128::from(self.period_ms))
     }
 
     fn pair(&self, opened_at: i64, previous: i64, current: i64) -> Option<Pair> {

@@ -105,7 +105,7 @@ impl<'a> Standing<'a> {
             return standing;
         };
         let back = i128::from(state.at) - i128::from(now);
-        let reanchored = back > i128::from(settings.full_refill_ms());
+        let reanchored = back > 0 && back > i128::from(settings.full_refill_ms());
         let by = if reanchored { -back } else { 0 };
         let moved = |instant: i64| clamp_i64(i128::from(instant).saturating_add(by));
         let stored_at = moved(state.at);

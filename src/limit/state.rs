@@ -256,11 +256,14 @@ fn take_count(rest: &mut &[u8]) -> Option<usize> {
 }
 
 fn put(out: &mut Encoded, mut n: u64) {
+    let (mut bytes, mut len) = ([0; 10], 0);
     while n >= 0x80 {
-        out.push(n as u8 | 0x80);
+        bytes[len] = n as u8 | 0x80;
+        len += 1;
         n >>= 7;
     }
-    out.push(n as u8);
+    bytes[len] = n as u8;
+    out.extend_from_slice(&bytes[..=len]);
 }
 
 fn put_wide(out: &mut Encoded, mut n: u128) {
