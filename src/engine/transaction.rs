@@ -280,7 +280,7 @@ impl Transaction<'_> {
         operation: impl FnOnce(&mut transaction::Transaction, &Collection, write::NewId<'_>) -> Result<T, DocumentError>,
     ) -> Result<T, Error> {
         let (now, mut random) = (self.now(), self.take_random());
-        let mut new_id = || new_id(now, &mut *random);
+        let mut new_id = || new_id(now, &mut random);
         let result = self.on_documents(collection, |tx, collection| operation(tx, collection, &mut new_id));
         self.random = Some(random);
         result
@@ -293,7 +293,7 @@ impl Transaction<'_> {
     /// An id of something new.
     pub(super) fn new_id(&mut self) -> String {
         let mut random = self.take_random();
-        let id = new_id(self.now(), &mut *random);
+        let id = new_id(self.now(), &mut random);
         self.random = Some(random);
         id
     }
