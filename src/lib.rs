@@ -113,7 +113,7 @@ pub use store::{Batch, Bytes, Direction, MemoryStore, Pair, Range, Store, StoreE
 #[doc(hidden)]
 pub use time::Stopwatch;
 pub use time::{Clock, InvalidTime, ManualClock, SystemClock, Timestamp, parse_duration};
-pub use trace::{Consulted, Filling, Looked, Step, Wrote};
+pub use trace::{Consulted, Filling, Looked, Queued, Step, Wrote};
 pub use value::{InvalidValue, Map, Value};
 
 /// The README's Rust code, compiled and run as it stands.

@@ -16,7 +16,7 @@ const MOST_STEPS: usize = 10_000;
 
 /// One thing that a call did.
 ///
-/// As JSON, `step` says which: `limit`, `read` or `write`.
+/// As JSON, `step` says which: `limit`, `read`, `write` or `job`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "step", rename_all = "snake_case")]
 #[non_exhaustive]
@@ -29,6 +29,8 @@ pub enum Step {
     Read(Looked),
     /// It wrote a document.
     Write(Wrote),
+    /// It enqueued a job, or changed one.
+    Job(Queued),
 }
 
 /// A limit that was asked about a key, or a bucket that was changed.
@@ -116,7 +118,30 @@ pub struct Wrote {
     pub collection: String,
     /// The document's `_id`.
     pub id: String,
+    /// The document before; none of one that is new.
+    pub before: Option<Map>,
+    /// The document after; none of one that is gone.
+    pub after: Option<Map>,
     /// Whether the call itself took this back: an `attempt` that failed, or an operation that failed half-way.
+    pub undone: bool,
+    /// The time it took, in microseconds as JSON.
+    #[serde(rename = "took_us", serialize_with = "micros")]
+    pub took: Duration,
+}
+
+/// A job that was enqueued or changed.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct Queued {
+    /// What was done, as scripts call it: `enqueue`, `cancel_job` or `retry_job`.
+    pub operation: &'static str,
+    /// The job's id.
+    pub id: String,
+    /// The procedure or action that does it.
+    pub handler: String,
+    /// When it is due from here on; none of one that is called off.
+    pub due_at: Option<Timestamp>,
+    /// Whether the call itself took this back: an `attempt` that failed.
     pub undone: bool,
     /// The time it took, in microseconds as JSON.
     #[serde(rename = "took_us", serialize_with = "micros")]
@@ -127,16 +152,29 @@ impl Step {
     /// The time the step took.
     pub fn took(&self) -> Duration {
         match self {
-            Step::Limit(Consulted { took, .. }) | Step::Read(Looked { took, .. }) | Step::Write(Wrote { took, .. }) => {
-                *took
-            }
+            Step::Limit(Consulted { took, .. })
+            | Step::Read(Looked { took, .. })
+            | Step::Write(Wrote { took, .. })
+            | Step::Job(Queued { took, .. }) => *took,
         }
     }
 
-    fn undo(&mut self) {
+    /// Whether what the step wrote was taken back.
+    pub fn is_undone(&self) -> bool {
+        match self {
+            Step::Limit(Consulted { undone, .. })
+            | Step::Write(Wrote { undone, .. })
+            | Step::Job(Queued { undone, .. }) => *undone,
+            Step::Read(_) => false,
+        }
+    }
+
+    /// Marks what the step wrote as taken back.
+    pub(crate) fn undo(&mut self) {
         match self {
             Step::Limit(consulted) => consulted.undone = consulted.wrote,
             Step::Write(wrote) => wrote.undone = true,
+            Step::Job(queued) => queued.undone = true,
             Step::Read(_) => {}
         }
     }
@@ -189,7 +227,8 @@ mod tests {
 
     fn wrote(id: &str) -> Step {
         let (collection, id) = ("c".to_owned(), id.to_owned());
-        Step::Write(Wrote { change: "insert", collection, id, undone: false, took: Duration::ZERO })
+        let (before, after) = (None, None);
+        Step::Write(Wrote { change: "insert", collection, id, before, after, undone: false, took: Duration::ZERO })
     }
 
     fn undone(trace: Trace) -> Vec<bool> {

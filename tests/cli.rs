@@ -38,6 +38,7 @@ golden!(
     release,
     repl,
     repl_errors,
+    repl_looking,
     repl_transaction,
     script_tests,
     store,

@@ -108,6 +108,55 @@ fn the_tabulator_completes_names_and_shows_their_signatures() {
 }
 
 #[test]
+fn behind_a_dot_there_are_methods_and_fields_and_before_it_names() {
+    let folder = folder();
+    let mut terminal = Terminal::open(folder.path(), &[]);
+    terminal.answers("let u = #{ email_address: 7 }; insert(\"people\", u); u.email_address", "7  (");
+    terminal.sees("> ");
+    terminal.keys("REGISTER_BY_ADDRESS.unb\t");
+    // The signature stands behind what was completed.
+    terminal.sees("unblock(key)");
+    terminal.keys("\x03");
+    terminal.sees(RUNNING);
+    terminal.sees("> ");
+    terminal.keys("u.email_a\t + 1\r");
+    terminal.sees(RUNNING);
+    terminal.sees("8  (");
+    terminal.sees("> ");
+    // A method is no name of its own: nothing is completed, and so nothing is there.
+    terminal.keys("unb\t + 1\r");
+    terminal.sees(RUNNING);
+    terminal.sees("`unb`");
+    terminal.leave();
+}
+
+#[test]
+fn what_was_typed_before_is_hinted() {
+    let folder = folder();
+    let mut terminal = Terminal::open(folder.path(), &[]);
+    terminal.answers("6000 + 66 + 7", "6073  (");
+    terminal.sees("> ");
+    terminal.keys("6000");
+    terminal.sees(" + 66 + 7");
+    // The key to the right takes the hint.
+    terminal.keys("\x1b[C\r");
+    terminal.sees(RUNNING);
+    terminal.sees("6073  (");
+    terminal.leave();
+}
+
+#[test]
+fn a_watched_bucket_is_drawn_after_each_input() {
+    let folder = folder();
+    let mut terminal = Terminal::open(folder.path(), &["--at", "2026-01-01T00:00:00Z"]);
+    terminal.answers(".watch register_address a", "register_address \"a\": ");
+    terminal.sees("left");
+    terminal.answers("REGISTER_BY_ADDRESS.take(\"a\").allowed", "true  (");
+    terminal.sees("register_address \"a\"  ");
+    terminal.leave();
+}
+
+#[test]
 fn history_lasts_from_one_session_to_the_next() {
     let folder = folder();
     let mut first = Terminal::open(folder.path(), &[]);

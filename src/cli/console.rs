@@ -16,6 +16,8 @@ pub(crate) struct Console {
     pub(crate) json: bool,
     colour_out: bool,
     colour_err: bool,
+    /// Whether stdout shows more than ASCII.
+    unicode_out: bool,
     /// How errors of procedure files look, where a terminal shows them; elsewhere they are plain text.
     draw_out: Option<Drawer>,
     draw_err: Option<Drawer>,
@@ -61,6 +63,7 @@ impl Console {
             json,
             colour_out: wanted && out,
             colour_err: wanted && err,
+            unicode_out: out && shows_unicode(),
             draw_out: drawer(out),
             draw_err: drawer(err),
         }
@@ -69,6 +72,11 @@ impl Console {
     /// Whether stdout shows colour.
     pub(crate) fn has_colour(&self) -> bool {
         self.colour_out
+    }
+
+    /// Whether stdout shows more than ASCII.
+    pub(crate) fn has_unicode(&self) -> bool {
+        self.unicode_out
     }
 
     /// Writes a line of data.

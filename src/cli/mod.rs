@@ -27,6 +27,7 @@ mod progress;
 mod record;
 mod release;
 mod repl;
+mod steps;
 mod sweep;
 mod test;
 mod work;

@@ -54,6 +54,11 @@ pub(crate) enum Source {
 const USUAL_FOLDER: &str = "scripts";
 
 impl Place {
+    /// The same with another store.
+    pub(crate) fn at(&self, db: &Path) -> Place {
+        Place { db: db.to_owned(), memory: false, ..self.clone() }
+    }
+
     /// Opens the engine.
     pub(crate) fn open(&self, need: Need) -> Result<Engine> {
         Ok(self.open_with(need, |builder| builder)?.0)

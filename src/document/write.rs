@@ -172,10 +172,11 @@ fn put_new(tx: &mut Transaction, collection: &Collection, id: &str, document: Ma
     }
     tx.spend_writes(1)?;
     index::add_entries(tx, collection, None, &document)?;
+    let after = begun.map(|_| document.clone());
     let body = form::encode(&Value::Map(document), tx.document_bytes())?;
     tx.put_row(&key::document(&collection.name, id), &body, expires_at)?;
     acknowledge(tx, collection);
-    tell(tx, begun, "insert", collection, id);
+    tell(tx, begun, collection, id, None, after);
     Ok(())
 }
 
@@ -205,10 +206,11 @@ fn put_changed(
         index::add_entries(tx, collection, Some(&old), &new)?;
         let expires_at = collection.expires_at(&new)?;
         let key = key::document(&collection.name, own_id(&new));
+        let after = begun.map(|_| new.clone());
         let body = form::encode(&Value::Map(new), tx.document_bytes())?;
         tx.put_row(&key, &body, expires_at)?;
         acknowledge(tx, collection);
-        tell(tx, begun, "update", collection, own_id(&old));
+        tell(tx, begun, collection, own_id(&old), Some(&old), after);
     }
     Ok(())
 }
@@ -220,7 +222,7 @@ fn remove(tx: &mut Transaction, collection: &Collection, found: &[Map]) -> Resul
         index::remove_entries(tx, collection, document, None)?;
         tx.delete_row(&key::document(&collection.name, own_id(document)))?;
         acknowledge(tx, collection);
-        tell(tx, begun, "delete", collection, own_id(document));
+        tell(tx, begun, collection, own_id(document), Some(document), None);
     }
     Ok(())
 }
@@ -233,9 +235,20 @@ fn acknowledge(tx: &mut Transaction, collection: &Collection) {
 }
 
 /// Tells of a document that was written, when somebody wants to know.
-fn tell(tx: &mut Transaction, begun: Option<Stopwatch>, change: &'static str, collection: &Collection, id: &str) {
-    if let Some(begun) = begun {
-        let (collection, id) = (collection.name.clone(), id.to_owned());
-        tx.tell(Step::Write(Wrote { change, collection, id, undone: false, took: begun.elapsed() }));
-    }
+fn tell(
+    tx: &mut Transaction,
+    begun: Option<Stopwatch>,
+    collection: &Collection,
+    id: &str,
+    before: Option<&Map>,
+    after: Option<Map>,
+) {
+    let Some(begun) = begun else { return };
+    let change = match (before, &after) {
+        (None, _) => "insert",
+        (Some(_), Some(_)) => "update",
+        (Some(_), None) => "delete",
+    };
+    let (collection, id, before) = (collection.name.clone(), id.to_owned(), before.cloned());
+    tx.tell(Step::Write(Wrote { change, collection, id, before, after, undone: false, took: begun.elapsed() }));
 }

@@ -49,18 +49,21 @@ pub struct Times {
     pub limits: Duration,
     /// Operations on documents: reading, matching and writing them.
     pub documents: Duration,
+    /// Operations on jobs.
+    pub jobs: Duration,
     /// The rest: the interpreter, and values passed to and from it.
     pub script: Duration,
 }
 
-/// In whole microseconds: `total_us`, `limits_us`, `documents_us`, `script_us`.
+/// In whole microseconds: `total_us`, `limits_us`, `documents_us`, `jobs_us`, `script_us`.
 impl Serialize for Times {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let micros = |span: Duration| u64::try_from(span.as_micros()).unwrap_or(u64::MAX);
-        let mut fields = serializer.serialize_struct("Times", 4)?;
+        let mut fields = serializer.serialize_struct("Times", 5)?;
         fields.serialize_field("total_us", &micros(self.total))?;
         fields.serialize_field("limits_us", &micros(self.limits))?;
         fields.serialize_field("documents_us", &micros(self.documents))?;
+        fields.serialize_field("jobs_us", &micros(self.jobs))?;
         fields.serialize_field("script_us", &micros(self.script))?;
         fields.end()
     }
@@ -130,9 +133,10 @@ impl Explanation {
             match step {
                 Step::Limit(consulted) => times.limits += consulted.took,
                 Step::Read(_) | Step::Write(_) => times.documents += step.took(),
+                Step::Job(queued) => times.jobs += queued.took,
             }
         }
-        times.script = total.saturating_sub(times.limits + times.documents);
+        times.script = total.saturating_sub(times.limits + times.documents + times.jobs);
         Explanation { outcome, at, steps, omitted, log, times }
     }
 }
@@ -176,6 +180,7 @@ impl Engine {
             transaction.begin_trace();
             let mut call =
                 Call::new(transaction, inner.catalogue.clone(), options.caller.clone(), seed, budget.clone());
+            call.set_handlers(loaded.handlers.clone());
             // Each run has all its time: an explanation that others' commits made late would explain nothing.
             call.set_deadline(Deadline::after(patience));
             let begun = Stopwatch::start();

@@ -6,11 +6,12 @@ use std::time::Duration;
 use super::explain::Explanation;
 use super::{CallOptions, Engine};
 use crate::error::Error;
+use crate::job::list::JobFilter;
 use crate::limit::Decided;
 use crate::outcome::Outcome;
 use crate::script::{Arguments, Budget};
 use crate::time::{ManualClock, Timestamp};
-use crate::trace::{Consulted, Looked, Step, Wrote};
+use crate::trace::{Consulted, Looked, Queued, Step, Wrote};
 use crate::value::{Map, Value};
 
 const FILE: &str = r#"
@@ -45,8 +46,12 @@ const FILE: &str = r#"
 "#;
 
 fn engine() -> (Engine, Arc<ManualClock>) {
+    engine_of(FILE)
+}
+
+fn engine_of(file: &str) -> (Engine, Arc<ManualClock>) {
     let clock = ManualClock::at(Timestamp::from_millis(3_600_000));
-    let engine = Engine::builder().memory().clock(clock.clone()).source("a.rhai", FILE).open().unwrap();
+    let engine = Engine::builder().memory().clock(clock.clone()).source("a.rhai", file).open().unwrap();
     (engine, clock)
 }
 
@@ -79,7 +84,51 @@ fn line(step: &Step) -> String {
         Step::Write(Wrote { change, collection, id, undone: gone, .. }) => {
             format!("{change} {collection} {id}{}", undone(*gone))
         }
+        Step::Job(Queued { operation, handler, due_at, undone: gone, .. }) => {
+            let due = due_at.map_or("never".into(), |at| (at.as_millis() - 3_600_000).to_string());
+            format!("{operation} {handler} {due}{}", undone(*gone))
+        }
     }
+}
+
+#[test]
+fn every_change_of_a_job_is_a_step() {
+    let (engine, _) = engine_of(
+        r#"fn mail(to) { to }
+        fn run_it() {
+            let id = enqueue("mail", #{ to: "a" });
+            attempt(|| { enqueue("mail", #{ to: "b" }, #{ delay: "1m" }); throw "no" });
+            enqueue("mail", #{ to: "c" }, #{ key: "k", delay: "1m" });
+            // It waits already, and nothing of it changes.
+            enqueue("mail", #{ to: "c" }, #{ key: "k", delay: "1m" });
+            [cancel_job(id), cancel_job(id)]
+        }"#,
+    );
+    let explained = explain(&engine, "run_it", &[]);
+    let expected = ["enqueue mail 0", "enqueue mail 60000 undone", "enqueue mail 60000", "cancel_job mail never"];
+    assert_eq!(lines(&explained), expected);
+    assert_eq!(engine.jobs(&JobFilter::default(), None, 10).unwrap(), []);
+}
+
+#[test]
+fn a_write_tells_the_document_before_and_after() {
+    let (engine, _) = engine_of(
+        r#"fn run_it() {
+            insert("t", #{ _id: "1", n: 1 });
+            update("t", #{ n: 1 }, #{ "$inc": #{ n: 1 } });
+            update("t", #{ n: 2 }, #{ "$set": #{ n: 2 } });
+            delete("t", #{ _id: "1" });
+        }"#,
+    );
+    let explained = explain(&engine, "run_it", &[]);
+    let writes = explained.steps.iter().filter_map(|step| match step {
+        Step::Write(Wrote { before, after, .. }) => {
+            let n = |document: &Option<Map>| document.as_ref().map(|document| document["n"].as_int().unwrap());
+            Some((n(before), n(after)))
+        }
+        _ => None,
+    });
+    assert_eq!(writes.collect::<Vec<_>>(), [(None, Some(1)), (Some(1), Some(2)), (Some(2), None)]);
 }
 
 fn lines(explained: &Explanation) -> Vec<String> {

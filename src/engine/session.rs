@@ -2,13 +2,19 @@
 
 use std::sync::Arc;
 
+use crate::bucket;
 use crate::error::Error;
+use crate::limit::{Cost, Decision, Key, Limit};
 use crate::outcome::Outcome;
 use crate::script::{self, Call, CancelHandle, Ending, LogLine};
-use crate::transaction::{Fault, Mode, Transaction};
+use crate::time::Stopwatch;
+use crate::trace::Step;
+use crate::transaction::{Fault, Mode, Savepoint, Transaction};
 use crate::value::{Map, Value};
 
 use super::contention::MOST_CLASHES;
+use super::explain::{Explanation, ended, tracing};
+use super::transaction::checked;
 use super::{Engine, fault_error};
 
 /// What a REPL works with: each input is one call, or one step of a transaction that was begun.
@@ -27,9 +33,18 @@ pub struct Session {
     program: Arc<script::Program>,
     caller: Arc<Map>,
     cancel: CancelHandle,
-    open: Option<Transaction>,
+    open: Option<Open>,
     log: Vec<LogLine>,
     name: String,
+    /// What the last input did, when that is wanted.
+    steps: Option<(Vec<Step>, u64)>,
+}
+
+/// A transaction over several inputs.
+struct Open {
+    transaction: Transaction,
+    /// Those that one can go back to, each with its name.
+    savepoints: Vec<(String, Savepoint)>,
 }
 
 impl Engine {
@@ -45,6 +60,7 @@ impl Engine {
             open: None,
             log: Vec::new(),
             name: "<input>".into(),
+            steps: None,
         }
     }
 }
@@ -53,6 +69,83 @@ impl Session {
     /// Evaluates one input as a call of its own, or as a step of the open transaction. A step that fails or aborts
     /// undoes only itself.
     pub fn eval(&mut self, input: &str) -> Result<Outcome<Value>, Error> {
+        self.prepare()?;
+        match self.open.take() {
+            Some(open) => self.step(open, input),
+            None => self.one_call(input),
+        }
+    }
+
+    /// Evaluates one input as [`eval`](Session::eval) does, rolls it back whatever it came to, variables too, and says
+    /// what it asked of limits and documents. In an open transaction it sees what that wrote.
+    ///
+    /// Errors: the store failed, others changed what the open transaction had read, the engine is closed. That the input
+    /// itself failed is no error here but the explanation's outcome.
+    ///
+    /// ```
+    /// use tollgate::{Engine, Step};
+    /// let engine = Engine::builder().memory().open()?;
+    /// let mut session = engine.session();
+    /// let explained = session.explain(r#"insert("users", #{ name: "ada" })"#)?;
+    /// assert!(matches!(&explained.steps[..], [Step::Write(wrote)] if wrote.collection == "users"));
+    /// assert_eq!(session.eval(r#"count("users", #{})"#)?, tollgate::Outcome::Returned(0.into()));
+    /// # Ok::<(), tollgate::Error>(())
+    /// ```
+    pub fn explain(&mut self, input: &str) -> Result<Explanation, Error> {
+        self.prepare()?;
+        let engine = self.engine.clone();
+        let (now, seed) = (engine.inner.clock.now(), engine.inner.next_seed());
+        let before = self.variables.clone();
+        let mut clashes = 0;
+        loop {
+            let (mut transaction, savepoints) = match self.open.take() {
+                Some(open) => (open.transaction, Some(open.savepoints)),
+                None => (engine.inner.database.begin(tracing(clashes), now, engine.inner.budget.quota()), None),
+            };
+            let savepoint = transaction.savepoint();
+            transaction.begin_trace();
+            let begun = Stopwatch::start();
+            let (ending, call) = self.run(transaction, seed, input);
+            let total = begun.elapsed();
+            self.variables = before.clone();
+            let Call { mut transaction, log, .. } = *call;
+            let (at, trace) = (transaction.now(), transaction.end_trace());
+            match (ending, savepoints) {
+                (Ending::Fault(Fault::Clash), Some(_)) => return Err(lost()),
+                (Ending::Fault(Fault::Clash), None) if clashes <= MOST_CLASHES => {
+                    clashes += 1;
+                    continue;
+                }
+                (ending, savepoints) => {
+                    if let Some(savepoints) = savepoints {
+                        transaction.rollback_to(savepoint);
+                        self.open = Some(Open { transaction, savepoints });
+                    }
+                    return Ok(Explanation::of(ended(ending)?, at, trace, log, total));
+                }
+            }
+        }
+    }
+
+    /// The decision that a take of 1 would get now; in an open transaction by what that wrote.
+    ///
+    /// Errors: the store failed, others changed what the open transaction had read, the engine is closed.
+    pub fn peek(&mut self, limit: &Limit, key: &Key) -> Result<Decision, Error> {
+        self.engine.check_open()?;
+        let key = checked(key.clone())?;
+        let Some(mut open) = self.open.take() else { return self.engine.read(|tx| tx.peek(limit, key.clone(), 1)) };
+        match bucket::peek(&mut open.transaction, limit, &key, Cost::ONE) {
+            Ok(decision) => {
+                self.open = Some(open);
+                Ok(decision)
+            }
+            Err(Fault::Clash) => Err(lost()),
+            Err(fault) => Err(fault_error(fault)),
+        }
+    }
+
+    /// Checks that there is something to run on, and takes the procedures that are loaded now.
+    fn prepare(&mut self) -> Result<(), Error> {
         self.engine.check_open()?;
         self.cancel.check()?;
         let program = self.engine.inner.loaded.load().program.clone();
@@ -60,10 +153,7 @@ impl Session {
             self.variables.rebase(&program);
             self.program = program;
         }
-        match self.open.take() {
-            Some(open) => self.step(open, input),
-            None => self.one_call(input),
-        }
+        Ok(())
     }
 
     fn one_call(&mut self, input: &str) -> Result<Outcome<Value>, Error> {
@@ -72,9 +162,10 @@ impl Session {
         let (now, seed) = (inner.clock.now(), inner.next_seed());
         let mut clashes = 0;
         loop {
-            let transaction = inner.database.begin(inner.mode(clashes, false), now, inner.budget.quota());
+            let mut transaction = inner.database.begin(inner.mode(clashes, false), now, inner.budget.quota());
+            self.begin_steps(&mut transaction);
             let before = self.variables.clone();
-            let (ending, call) = self.run(transaction, seed, input);
+            let (ending, mut call) = self.run(transaction, seed, input);
             let (outcome, keep) = match judge(ending) {
                 Ok(judged) => judged,
                 Err(Fault::Clash) if clashes <= MOST_CLASHES => {
@@ -84,6 +175,7 @@ impl Session {
                 }
                 Err(fault) => return Err(fault_error(fault)),
             };
+            self.end_steps(&mut call.transaction, keep);
             let Call { transaction, log, .. } = *call;
             if keep {
                 match transaction.commit() {
@@ -101,23 +193,43 @@ impl Session {
         }
     }
 
-    fn step(&mut self, mut open: Transaction, input: &str) -> Result<Outcome<Value>, Error> {
-        let savepoint = open.savepoint();
+    fn step(&mut self, open: Open, input: &str) -> Result<Outcome<Value>, Error> {
+        let Open { mut transaction, savepoints } = open;
+        let savepoint = transaction.savepoint();
+        self.begin_steps(&mut transaction);
         let seed = self.engine.inner.next_seed();
-        let (ending, call) = self.run(open, seed, input);
+        let (ending, call) = self.run(transaction, seed, input);
         let Call { mut transaction, log, .. } = *call;
         match judge(ending) {
             Ok((outcome, keep)) => {
+                self.end_steps(&mut transaction, keep);
                 if !keep {
                     transaction.rollback_to(savepoint);
                 }
                 self.log.extend(log);
-                self.open = Some(transaction);
+                self.open = Some(Open { transaction, savepoints });
                 outcome
             }
             // What was read before is no longer so, and cannot be read again: the transaction is over.
             Err(Fault::Clash) => Err(lost()),
             Err(fault) => Err(fault_error(fault)),
+        }
+    }
+
+    fn begin_steps(&mut self, transaction: &mut Transaction) {
+        if let Some(steps) = &mut self.steps {
+            *steps = (Vec::new(), 0);
+            transaction.begin_trace();
+        }
+    }
+
+    /// Takes the steps of an input that is done; what was written by one that is not kept was taken back.
+    fn end_steps(&mut self, transaction: &mut Transaction, keep: bool) {
+        if let Some(kept) = &mut self.steps {
+            *kept = transaction.end_trace().into_steps();
+            if !keep {
+                kept.0.iter_mut().for_each(Step::undo);
+            }
         }
     }
 
@@ -140,8 +252,56 @@ impl Session {
         }
         let inner = &self.engine.inner;
         let mode = if inner.read_only { Mode::ReadOnly } else { Mode::Optimistic };
-        self.open = Some(inner.database.begin(mode, inner.clock.now(), inner.budget.quota()));
+        let transaction = inner.database.begin(mode, inner.clock.now(), inner.budget.quota());
+        self.open = Some(Open { transaction, savepoints: Vec::new() });
         Ok(())
+    }
+
+    /// Marks a place in the open transaction to go back to; one of the same name is moved here.
+    ///
+    /// Errors: [`Error::Config`], when no transaction is open.
+    ///
+    /// ```
+    /// use tollgate::{Engine, Outcome};
+    /// let engine = Engine::builder().memory().open()?;
+    /// let mut session = engine.session();
+    /// session.begin()?;
+    /// let _ = session.eval(r#"insert("t", #{ n: 1 })"#)?;
+    /// session.savepoint("one")?;
+    /// let _ = session.eval(r#"insert("t", #{ n: 2 })"#)?;
+    /// session.rollback_to("one")?;
+    /// session.commit()?;
+    /// assert_eq!(session.eval(r#"count("t", #{})"#)?, Outcome::Returned(1.into()));
+    /// # Ok::<(), tollgate::Error>(())
+    /// ```
+    pub fn savepoint(&mut self, name: &str) -> Result<(), Error> {
+        let open = self.open.as_mut().ok_or_else(none_open)?;
+        open.savepoints.retain(|(other, _)| other != name);
+        let savepoint = open.transaction.savepoint();
+        open.savepoints.push((name.to_owned(), savepoint));
+        Ok(())
+    }
+
+    /// Undoes what the open transaction wrote since a savepoint, which stays, as those before it do. Variables of the
+    /// session stay as they are.
+    ///
+    /// Errors: [`Error::Config`], when no transaction is open or it has no savepoint of that name.
+    pub fn rollback_to(&mut self, name: &str) -> Result<(), Error> {
+        let open = self.open.as_mut().ok_or_else(none_open)?;
+        let Some(at) = open.savepoints.iter().position(|(other, _)| other == name) else {
+            let known: Vec<String> = open.savepoints.iter().map(|(name, _)| format!("`{name}`")).collect();
+            let known = if known.is_empty() { "it has none".into() } else { format!("it has {}", known.join(", ")) };
+            return Err(Error::Config(format!("the transaction has no savepoint `{name}`: {known}")));
+        };
+        open.savepoints.truncate(at + 1);
+        open.transaction.rollback_to(open.savepoints[at].1);
+        Ok(())
+    }
+
+    /// The names of the open transaction's savepoints, the newest last.
+    pub fn savepoints(&self) -> Vec<String> {
+        let savepoints = self.open.as_ref().map(|open| &*open.savepoints).unwrap_or_default();
+        savepoints.iter().map(|(name, _)| name.clone()).collect()
     }
 
     /// Commits the open transaction.
@@ -163,7 +323,7 @@ impl Session {
     }
 
     fn take_open(&mut self) -> Result<Transaction, Error> {
-        self.open.take().ok_or_else(|| Error::Config("no transaction is open: begin one first".into()))
+        self.open.take().map(|open| open.transaction).ok_or_else(none_open)
     }
 
     /// Whether a transaction is open.
@@ -191,6 +351,27 @@ impl Session {
         std::mem::take(&mut self.log)
     }
 
+    /// Whether to keep what each input does; see [`take_steps`](Session::take_steps).
+    pub fn set_tracing(&mut self, wanted: bool) {
+        self.steps = wanted.then(|| self.steps.take().unwrap_or_default());
+    }
+
+    /// What the last input did, and how many more steps there were than are kept: 10 000 are. Nothing, unless it is
+    /// wanted. What an input wrote that failed or aborted is marked as undone.
+    ///
+    /// ```
+    /// use tollgate::{Engine, Step};
+    /// let engine = Engine::builder().memory().open()?;
+    /// let mut session = engine.session();
+    /// session.set_tracing(true);
+    /// let _ = session.eval(r#"insert("t", #{ n: 1 })"#)?;
+    /// assert!(matches!(&session.take_steps().0[..], [Step::Write(wrote)] if wrote.change == "insert"));
+    /// # Ok::<(), tollgate::Error>(())
+    /// ```
+    pub fn take_steps(&mut self) -> (Vec<Step>, u64) {
+        self.steps.as_mut().map(std::mem::take).unwrap_or_default()
+    }
+
     /// The names of the session's variables, the newest last.
     pub fn variables(&self) -> Vec<String> {
         self.variables.variables()
@@ -213,6 +394,10 @@ fn judge(ending: Ending) -> Result<Judged, Fault> {
         Ending::Failed(error) => (Err(error), false),
         Ending::Fault(fault) => return Err(fault),
     })
+}
+
+fn none_open() -> Error {
+    Error::Config("no transaction is open: begin one first".into())
 }
 
 fn lost() -> Error {

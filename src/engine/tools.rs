@@ -4,11 +4,12 @@ use crate::bucket;
 use crate::document::build::{self, Progress};
 use crate::document::catalogue;
 use crate::error::{Diagnostic, Error};
-use crate::limit::{Decision, Key, Limit, Override};
+use crate::limit::{Cost, Decision, Key, Limit, Override};
 use crate::script::{Procedure, Program};
 use crate::time::Timestamp;
 
 use super::sweeper::{self, Cursor, STEP_ROWS, SweepSummary};
+use super::transaction::checked;
 use super::{Engine, doctor};
 
 /// A live bucket of a limit.
@@ -46,6 +47,27 @@ impl Engine {
     /// The limits that the loaded files declare.
     pub fn limits(&self) -> Vec<Limit> {
         self.inner.loaded.load().program.limits().iter().map(|declared| declared.limit.0.clone()).collect()
+    }
+
+    /// The decision that a take of 1 would get at an instant, when nothing else is done until then.
+    ///
+    /// Errors: the key cannot be used, the store failed, the engine is closed.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use tollgate::{Engine, Key, Limit};
+    /// let engine = Engine::builder().memory().open()?;
+    /// let limit = Limit::fixed_window("api", 5, Duration::from_secs(60))?;
+    /// engine.transaction(|tx| tx.take(&limit, "ada", 5))?;
+    /// let (key, now) = (Key::from("ada"), engine.now());
+    /// assert!(!engine.forecast(&limit, &key, now)?.allowed);
+    /// assert!(engine.forecast(&limit, &key, now.saturating_add_millis(60_000))?.allowed);
+    /// # Ok::<(), tollgate::Error>(())
+    /// ```
+    pub fn forecast(&self, limit: &Limit, key: &Key, at: Timestamp) -> Result<Decision, Error> {
+        let key = checked(key.clone())?;
+        self.check_open()?;
+        Ok(self.repeat_at(true, Some(at), |tx| Ok(bucket::peek(tx, limit, &key, Cost::ONE)?))?.0)
     }
 
     /// The collections there are: declared by the loaded files, known to the store, or with documents.

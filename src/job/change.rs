@@ -1,6 +1,7 @@
 //! Changes of a job: enqueued, called off, armed again, settled.
 
-use crate::time::Timestamp;
+use crate::time::{Stopwatch, Timestamp};
+use crate::trace::{Queued, Step};
 use crate::transaction::Transaction;
 use crate::value::Value;
 
@@ -21,6 +22,7 @@ pub(crate) struct Wish<'a> {
 /// Enqueues a job, or does to the job of its key what its state asks for; the id of the one or the other.
 pub(crate) fn enqueue(tx: &mut Transaction, wish: Wish<'_>) -> Result<String, JobError> {
     let Wish { handler, payload, options, id, ordinal } = wish;
+    let begun = tx.watch();
     options.check()?;
     tx.spend_writes(1)?;
     let bytes = payload.to_json().len() as u64;
@@ -36,6 +38,7 @@ pub(crate) fn enqueue(tx: &mut Transaction, wish: Wish<'_>) -> Result<String, Jo
     let Some(before) = there else {
         let job = fresh(id, ordinal, handler, payload, options, now);
         put(tx, None, &job)?;
+        tell(tx, begun, "enqueue", &job);
         return Ok(job.id);
     };
     let mut job = before.clone();
@@ -59,8 +62,17 @@ pub(crate) fn enqueue(tx: &mut Transaction, wish: Wish<'_>) -> Result<String, Jo
     }
     if job != before {
         put(tx, Some(&before), &job)?;
+        tell(tx, begun, "enqueue", &job);
     }
     Ok(job.id)
+}
+
+/// Tells of a job that was written, when somebody wants to know.
+fn tell(tx: &mut Transaction, begun: Option<Stopwatch>, operation: &'static str, job: &Job) {
+    let Some(begun) = begun else { return };
+    let due_at = (!job.state.is_finished()).then_some(job.due_at);
+    let (id, handler) = (job.id.clone(), job.handler.clone());
+    tx.tell(Step::Job(Queued { operation, id, handler, due_at, undone: false, took: begun.elapsed() }));
 }
 
 fn start(options: &JobOptions, now: Timestamp) -> Timestamp {
@@ -93,6 +105,7 @@ fn fresh(id: String, ordinal: u32, handler: &str, payload: Value, options: &JobO
 
 /// Calls a job off; false when it is finished already, or not there. What runs is not stopped: its end is stale.
 pub(crate) fn cancel(tx: &mut Transaction, id: &str) -> Result<bool, JobError> {
+    let begun = tx.watch();
     let Some(before) = get(tx, id)?.filter(|job| !job.state.is_finished()) else { return Ok(false) };
     tx.spend_writes(1)?;
     let mut job = before.clone();
@@ -100,11 +113,13 @@ pub(crate) fn cancel(tx: &mut Transaction, id: &str) -> Result<bool, JobError> {
     job.token += 1;
     job.again = false;
     put(tx, Some(&before), &job)?;
+    tell(tx, begun, "cancel_job", &job);
     Ok(true)
 }
 
 /// Makes a job due now, a finished one from attempt 0; false when it is running, or not there.
 pub(crate) fn retry(tx: &mut Transaction, id: &str) -> Result<bool, JobError> {
+    let begun = tx.watch();
     let Some(before) = get(tx, id)?.filter(|job| job.state != JobState::Processing) else { return Ok(false) };
     let mut job = before.clone();
     if job.state.is_finished() {
@@ -112,6 +127,7 @@ pub(crate) fn retry(tx: &mut Transaction, id: &str) -> Result<bool, JobError> {
     }
     job.due_at = tx.now();
     put(tx, Some(&before), &job)?;
+    tell(tx, begun, "retry_job", &job);
     Ok(true)
 }
 

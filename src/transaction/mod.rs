@@ -33,7 +33,7 @@ use crate::store::StoreError;
 
 pub(crate) use database::Database;
 pub(crate) use flusher::Pace;
-pub(crate) use transaction::{Committed, Transaction};
+pub(crate) use transaction::{Committed, Savepoint, Transaction};
 
 /// How a transaction runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,8 +1,7 @@
 //! What dot-commands do.
 
 use anyhow::Result;
-use serde::Serialize;
-use serde_json::{Value as Json, json};
+use serde_json::json;
 use tollgate::{JobFilter, JobState, Value};
 
 use super::super::console::Console;
@@ -12,8 +11,9 @@ use super::super::jobs::{self, JobRecord};
 use super::super::limits::{self, BucketRecord, LimitRecord};
 use super::super::place::Source;
 use super::super::procs::ProcedureRecord;
-use super::desk::{Answer, Desk};
-use super::dot::{ALL, Dot, Setting};
+use super::desk::{Answer, Desk, to_json};
+use super::dot::{ALL, Dot, Setting, Watching};
+use super::watch;
 
 /// Buckets that `.limits NAME` shows.
 const MOST_BUCKETS: usize = 100;
@@ -45,10 +45,15 @@ pub(super) fn run(desk: &mut Desk, dot: Dot, console: &mut Console) -> Result<Op
             desk.session.commit()?;
             None
         }
-        Dot::Rollback => {
+        Dot::Rollback(None) => {
             desk.session.rollback()?;
             None
         }
+        Dot::Rollback(Some(name)) => {
+            desk.session.rollback_to(&name)?;
+            None
+        }
+        Dot::Savepoint(name) => Some(savepoint(desk, name)?),
         Dot::Caller(Some(caller)) => silently(|| desk.set_caller(caller)),
         Dot::Caller(None) => {
             let caller = Value::Map(desk.caller.clone());
@@ -64,6 +69,8 @@ pub(super) fn run(desk: &mut Desk, dot: Dot, console: &mut Console) -> Result<Op
         }
         Dot::Set(setting, wanted) => {
             let place = match setting {
+                Setting::Diff => &mut desk.diff,
+                Setting::Trace => &mut desk.trace,
                 Setting::Json => &mut console.json,
                 Setting::Timer => &mut desk.timer,
                 Setting::Bail => &mut desk.bail,
@@ -76,19 +83,32 @@ pub(super) fn run(desk: &mut Desk, dot: Dot, console: &mut Console) -> Result<Op
                 }
             }
         }
+        Dot::Open(path) => {
+            desk.open(&path, console)?;
+            None
+        }
+        Dot::Watch(Watching::Begin { limit, key }) => Some(watch::begin(desk, &limit, &key, console)?),
+        Dot::Watch(Watching::Show) => Some(watch::show(desk, console)?),
+        Dot::Watch(Watching::End) => silently(|| desk.watched.clear()),
         // The desk does these itself: they change how it reads.
-        Dot::Read(_) | Dot::Exit(_) => None,
+        Dot::Read(_) | Dot::Explain(_) | Dot::Exit(_) => None,
     })
+}
+
+/// Marks a place in the open transaction; one without a name gets the next number.
+fn savepoint(desk: &mut Desk, name: Option<String>) -> Result<Answer> {
+    let taken = desk.session.savepoints();
+    let name = name.unwrap_or_else(|| {
+        let free = (1..).map(|number: u64| number.to_string()).find(|number| !taken.contains(number));
+        free.unwrap_or_default()
+    });
+    desk.session.savepoint(&name)?;
+    Ok(Answer { text: format!("savepoint {name}"), value: json!(name) })
 }
 
 fn silently(work: impl FnOnce()) -> Option<Answer> {
     work();
     None
-}
-
-/// A record as JSON; ours have no part that JSON cannot hold.
-fn to_json(record: &impl Serialize) -> Json {
-    serde_json::to_value(record).unwrap_or_default()
 }
 
 fn help(desk: &Desk, pattern: Option<&str>) -> Answer {

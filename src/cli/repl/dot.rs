@@ -1,5 +1,6 @@
 //! Dot-commands: their names, what follows them, and what each does.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use tollgate::{JobState, Map, Timestamp, parse_duration};
@@ -25,25 +26,43 @@ pub(crate) enum Dot {
     Real,
     Begin,
     Commit,
-    Rollback,
+    /// To a savepoint, or the whole transaction.
+    Rollback(Option<String>),
+    Savepoint(Option<String>),
     Caller(Option<Map>),
     Reload,
+    Open(PathBuf),
     Read(String),
+    Explain(String),
+    Watch(Watching),
     /// A setting, and what it becomes; asked for when not told.
     Set(Setting, Option<bool>),
     Exit(Option<u8>),
 }
 
+/// What `.watch` is to do.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Watching {
+    /// Show what is watched.
+    Show,
+    /// Watch a bucket, too.
+    Begin { limit: String, key: String },
+    /// Watch nothing any more.
+    End,
+}
+
 /// A setting of the REPL that is on or off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Setting {
+    Diff,
+    Trace,
     Json,
     Timer,
     Bail,
 }
 
 /// Every dot-command with its arguments, and what it does.
-pub(crate) const ALL: [(&str, &str); 21] = [
+pub(crate) const ALL: [(&str, &str); 27] = [
     (".help [PATTERN]", "these commands, and the procedures that match"),
     (".procs", "the procedures"),
     (".limits [NAME [KEY]]", "the limits, a limit's live buckets, one bucket"),
@@ -57,10 +76,16 @@ pub(crate) const ALL: [(&str, &str); 21] = [
     (".real", "the real time again"),
     (".begin", "begin a transaction over several inputs"),
     (".commit", "commit it"),
-    (".rollback", "roll it back"),
+    (".savepoint [NAME]", "mark a place in it to roll back to"),
+    (".rollback [NAME]", "roll it back, all of it or to a savepoint"),
     (".caller [JSON]", "what caller() gives from here on"),
     (".reload", "read the procedures again"),
+    (".open PATH", "go over to another store"),
     (".read FILE", "run a session from a file"),
+    (".explain INPUT", "run an input, show every limit and document it touched, and roll it back"),
+    (".watch [LIMIT KEY]", "a bucket's level, as a bar after each input; `.watch off` ends it"),
+    (".diff on|off", "show what each input changed"),
+    (".trace on|off", "show every limit and document each input touched"),
     (".json on|off", "outcomes as JSON"),
     (".timer on|off", "show the time each input took"),
     (".bail on|off", "stop a session that is read at its first error"),
@@ -105,7 +130,8 @@ impl Dot {
             ".real" => alone(Dot::Real),
             ".begin" => alone(Dot::Begin),
             ".commit" => alone(Dot::Commit),
-            ".rollback" => alone(Dot::Rollback),
+            ".rollback" => Ok(Dot::Rollback(text())),
+            ".savepoint" => Ok(Dot::Savepoint(text())),
             ".caller" => match text() {
                 None => Ok(Dot::Caller(None)),
                 Some(json) => match argument::object(".caller", &json) {
@@ -114,7 +140,19 @@ impl Dot {
                 },
             },
             ".reload" => alone(Dot::Reload),
+            ".open" => Ok(Dot::Open(needed()?.into())),
             ".read" => Ok(Dot::Read(needed()?)),
+            ".explain" => Ok(Dot::Explain(needed()?)),
+            ".watch" => match rest.split_once(char::is_whitespace) {
+                None if rest.is_empty() => Ok(Dot::Watch(Watching::Show)),
+                None if rest == "off" => Ok(Dot::Watch(Watching::End)),
+                None => Err(format!("`.watch {rest}` needs a key too: `{usage}`, with `()` for the global one")),
+                Some((limit, key)) => {
+                    Ok(Dot::Watch(Watching::Begin { limit: limit.to_owned(), key: key.trim().to_owned() }))
+                }
+            },
+            ".diff" => Ok(Dot::Set(Setting::Diff, switch(name, rest)?)),
+            ".trace" => Ok(Dot::Set(Setting::Trace, switch(name, rest)?)),
             ".json" => Ok(Dot::Set(Setting::Json, switch(name, rest)?)),
             ".timer" => Ok(Dot::Set(Setting::Timer, switch(name, rest)?)),
             ".bail" => Ok(Dot::Set(Setting::Bail, switch(name, rest)?)),
@@ -128,6 +166,11 @@ impl Dot {
             // Every name of the table has its arm above.
             _ => Err(unknown(name)),
         }
+    }
+
+    /// Whether buckets may stand otherwise after it: by the time, or by what is written.
+    pub(crate) fn moves_levels(&self) -> bool {
+        matches!(self, Dot::At(_) | Dot::Advance(_) | Dot::Real | Dot::Rollback(_))
     }
 
     /// Its name without the dot, when it answers with data.
@@ -146,10 +189,16 @@ impl Dot {
             Dot::Real => "real",
             Dot::Begin => "begin",
             Dot::Commit => "commit",
-            Dot::Rollback => "rollback",
+            Dot::Rollback(_) => "rollback",
+            Dot::Savepoint(_) => "savepoint",
             Dot::Caller(_) => "caller",
             Dot::Reload => "reload",
+            Dot::Open(_) => "open",
             Dot::Read(_) => "read",
+            Dot::Explain(_) => "explain",
+            Dot::Watch(_) => "watch",
+            Dot::Set(Setting::Diff, _) => "diff",
+            Dot::Set(Setting::Trace, _) => "trace",
             Dot::Set(Setting::Json, _) => "json",
             Dot::Set(Setting::Timer, _) => "timer",
             Dot::Set(Setting::Bail, _) => "bail",
@@ -198,6 +247,10 @@ mod tests {
             Ok(Dot::Limits { name: Some("login".into()), key: Some("[\"a\", 1]".into()) })
         );
         assert_eq!(Dot::parse(".advance 5m"), Ok(Dot::Advance(Duration::from_secs(300))));
+        let (limit, key) = ("api".to_owned(), "[\"a\", 1]".to_owned());
+        assert_eq!(Dot::parse(".watch api [\"a\", 1]"), Ok(Dot::Watch(Watching::Begin { limit, key })));
+        assert_eq!(Dot::parse(".rollback"), Ok(Dot::Rollback(None)));
+        assert_eq!(Dot::parse(".rollback two"), Ok(Dot::Rollback(Some("two".into()))));
         assert_eq!(Dot::parse(".exit 3"), Ok(Dot::Exit(Some(3))));
         assert_eq!(Dot::parse(" .json on "), Ok(Dot::Set(Setting::Json, Some(true))));
         for (line, part) in [
@@ -207,6 +260,8 @@ mod tests {
             (".advance 5", "5"),
             (".json maybe", "on or off"),
             (".procs x", "takes nothing"),
+            (".watch api", "needs a key"),
+            (".explain", "needs more"),
             (".caller 5", "JSON object"),
             (".x", ".help"),
         ] {

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use rustyline::completion::{Completer, Pair};
 use rustyline::highlight::{CmdKind, Highlighter};
-use rustyline::hint::Hinter;
+use rustyline::hint::{Hinter, HistoryHinter};
 use rustyline::validate::{ValidationContext, ValidationResult, Validator};
 use rustyline::{Context, Helper, Result};
 use tollgate::CancelHandle;
@@ -27,12 +27,11 @@ impl Completer for ReplHelper {
 
     fn complete(&self, line: &str, pos: usize, _: &Context<'_>) -> Result<(usize, Vec<Pair>)> {
         let start = candidate::word_start(line, pos);
-        let word = &line[start..pos];
-        let in_command = word.starts_with('.');
+        let (before, word) = (&line[..start], &line[start..pos]);
         let found = self
             .candidates
             .iter()
-            .filter(|candidate| candidate.text.starts_with(word) && candidate.text.starts_with('.') == in_command)
+            .filter(|candidate| candidate.fits(before, word))
             .map(|candidate| Pair { display: candidate.display.clone(), replacement: candidate.text.clone() })
             .collect();
         Ok((start, found))
@@ -42,13 +41,15 @@ impl Completer for ReplHelper {
 impl Hinter for ReplHelper {
     type Hint = String;
 
-    fn hint(&self, line: &str, pos: usize, _: &Context<'_>) -> Option<String> {
+    /// The signature of the call whose arguments are typed; else the rest of the last input that began so.
+    fn hint(&self, line: &str, pos: usize, context: &Context<'_>) -> Option<String> {
         if pos < line.len() {
             return None;
         }
-        let call = candidate::open_call(line)?;
-        let signature = &self.candidates.iter().find(|c| c.text.strip_suffix('(') == Some(call))?.signature;
-        (!signature.is_empty()).then(|| format!("   {signature}"))
+        let earlier = || HistoryHinter::new().hint(line, pos, context);
+        let Some(call) = candidate::open_call(line) else { return earlier() };
+        let found = self.candidates.iter().find(|c| c.text.strip_suffix('(') == Some(call) && !c.signature.is_empty());
+        found.map_or_else(earlier, |candidate| Some(format!("   {}", candidate.signature)))
     }
 }
 

@@ -11,14 +11,17 @@ mod history;
 mod interactive;
 mod repeat;
 mod script;
+mod shown;
+mod watch;
 
 use std::io::IsTerminal;
+use std::path::Path;
 use std::time::Duration;
 
 use anyhow::Result;
 use clap::Args;
 use clap::builder::FalseyValueParser;
-use tollgate::{Budget, Timestamp, parse_duration};
+use tollgate::{Budget, EngineBuilder, Timestamp, parse_duration};
 
 use super::argument;
 use super::console::Console;
@@ -52,18 +55,22 @@ impl Repl {
         if let Some(at) = self.at {
             clock.stand_at(at);
         }
-        let (engine, source) = place.open_with(Need::Procedures, |builder| {
-            let builder = builder.clock(clock.clone());
-            match self.deadline {
+        let (deadline, its_clock) = (self.deadline, clock.clone());
+        let set = move |builder: EngineBuilder| {
+            let builder = builder.clock(its_clock.clone());
+            match deadline {
                 Some(time) => builder.budget(Budget { time, operations: u64::MAX, ..Budget::default() }),
                 None => builder,
             }
-        })?;
+        };
+        let (engine, source) = place.open_with(Need::Procedures, &set)?;
         engine.warnings().iter().for_each(|warning| console.diagnostic(warning));
         let interactive = std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
         // A session that nobody sits at is read by programs.
         console.json |= !interactive;
-        let mut desk = Desk::new(engine.clone(), source, clock);
+        let here = place.clone();
+        let opener = move |path: &Path| here.at(path).open_with(Need::Procedures, &set);
+        let mut desk = Desk::new(engine, source, clock, Box::new(opener));
         if let Some(caller) = &self.caller {
             desk.set_caller(argument::object("--caller", caller)?);
         }
@@ -74,7 +81,7 @@ impl Repl {
             desk.bail = self.bail;
             script::run_stdin(&mut desk, console)?
         };
-        engine.close()?;
+        desk.engine.close()?;
         Ok(exit)
     }
 }

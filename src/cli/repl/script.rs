@@ -122,7 +122,9 @@ fn is_nothing(text: &str) -> bool {
 /// Whether an input goes on over more lines.
 pub(super) fn is_open(text: &str) -> bool {
     if text.trim_start().starts_with('.') {
-        return false;
+        // Only one command is followed by an input.
+        let explained = text.trim_start().strip_prefix(".explain ");
+        return explained.is_some_and(Session::is_incomplete);
     }
     let text = super::repeat::split(text).map_or(text, |(_, input)| input);
     Session::is_incomplete(text)
