@@ -28,6 +28,7 @@ golden!(
     call,
     check,
     data,
+    diagnostics,
     explain,
     help,
     init,

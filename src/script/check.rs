@@ -51,11 +51,12 @@ pub(super) fn alone(definition: &Shared<ScriptFuncDef>) -> AST {
 
 /// Walks every function and statement of a file.
 pub(super) fn file(file: &SourceFile, ast: &AST, names: &Names, places: &mut Places, out: &mut Vec<Diagnostic>) {
-    let mut check = Check { file, names, locals: Vec::new(), places, out };
+    let mut check = Check { file, names, locals: Vec::new(), in_function: false, places, out };
     let file_level = AST::new(ast.statements().iter().cloned(), Module::new());
     check.walk(&file_level);
     let functions: Vec<_> = ast.iter_fn_def().map(|definition| (definition, alone(definition))).collect();
     let captured = captured_from_file(&file_level, &functions);
+    check.in_function = true;
     for (definition, body) in &functions {
         // What a closure captures are parameters too, and the only locals that are found by name.
         let from_file = captured.get(&definition.name);
@@ -117,6 +118,7 @@ struct Check<'a> {
     file: &'a SourceFile,
     names: &'a Names<'a>,
     locals: Vec<ImmutableString>,
+    in_function: bool,
     places: &'a mut Places,
     out: &'a mut Vec<Diagnostic>,
 }
@@ -245,6 +247,12 @@ impl Check<'_> {
             }
             _ => {}
         }
+        if self.in_function && !method && FILE_LEVEL_ONLY.contains(&name) {
+            // Who catches the error may even want it, so the file loads.
+            let message = format!("`{name}` is a declaration, and fails in a function");
+            let hint = "write it at file level, outside of functions";
+            self.out.push(hinted(warning(file, position, "declaration_in_function", message), Some(hint)));
+        }
         let Some((message, mut hint)) = names.known.fault(name, known_as, method) else { return };
         if method && !names.known.has_name(name) {
             // A map may hold a function under this name, which only running it shows.
@@ -278,6 +286,10 @@ const DECLARATIONS: [&str; 12] = [
     "every",
     "cron",
 ];
+
+/// Those of them that nothing but a file may make: a limit can be made of a call's arguments.
+const FILE_LEVEL_ONLY: [&str; 6] =
+    ["collection", "create_index", "create_unique_index", "create_ttl_index", "every", "cron"];
 
 /// What stands at file level and must not.
 pub(super) fn file_level(file: &SourceFile, ast: &AST, out: &mut Vec<Diagnostic>) {

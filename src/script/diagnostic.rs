@@ -154,6 +154,13 @@ fn first_of(piece: &str) -> Option<&str> {
     piece.rsplit([';', '{', '}']).next().and_then(|statement| statement.split_whitespace().next())
 }
 
+/// What other languages write for `else if`.
+const ELSE_IF: [&str; 3] = ["elif", "elsif", "elseif"];
+
+fn else_if() -> String {
+    "write `else if condition { … }`".into()
+}
+
 /// What to write instead, for what is not of another dialect but easily slips in.
 fn slip(error: &ParseErrorType, line: &str, column: usize) -> Option<String> {
     use ParseErrorType as E;
@@ -161,11 +168,15 @@ fn slip(error: &ParseErrorType, line: &str, column: usize) -> Option<String> {
     let rest: String = line.chars().skip(column.saturating_sub(1)).collect();
     let word: String = rest.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect();
     Some(match (error, word.as_str()) {
-        (E::MissingToken(token, _), "and" | "or" | "not") if token == ";" => {
+        (E::MissingToken(token, _), "and" | "or" | "not") if token == ";" || token == "{" => {
             "write `&&`, `||` and `!` in place of `and`, `or` and `not`".into()
         }
-        (E::MissingToken(token, _), "elif" | "elsif" | "elseif") if token == ";" => {
-            format!("write `else if` in place of `{word}`")
+        (E::MissingToken(token, _), word) if token == ";" && ELSE_IF.contains(&word) => else_if(),
+        // Read as a variable, it is the word before the one that does not fit.
+        (E::MissingToken(token, _), _)
+            if token == ";" && ELSE_IF.iter().any(|word| ahead.trim_end().ends_with(word)) =>
+        {
+            else_if()
         }
         (E::MissingToken(token, _), _) if token == ";" && ahead.trim().is_empty() => {
             "the line before it has no `;` at its end".into()
