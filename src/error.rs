@@ -135,17 +135,17 @@ pub enum Severity {
     Warning,
 }
 
-/// `file:line:column: error: message`, then the line with a caret and the hint where there are any.
+/// `file:line:column: error: message`, then the line with a caret and the hint where there are any. A warning is
+/// `warning[code]`: by its code a comment allows it.
 impl fmt::Display for Diagnostic {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(position) = &self.position {
             write!(f, "{position}: ")?;
         }
-        let severity = match self.severity {
-            Severity::Error => "error",
-            Severity::Warning => "warning",
-        };
-        write!(f, "{severity}: {}", self.message)?;
+        match self.severity {
+            Severity::Error => write!(f, "error: {}", self.message)?,
+            Severity::Warning => write!(f, "warning[{}]: {}", self.code, self.message)?,
+        }
         write_excerpt(f, self.source_line.as_deref(), self.position.as_ref(), self.hint.as_deref())
     }
 }

@@ -43,6 +43,7 @@
 //! * [`Job`]: work that a transaction asks for and a [`Worker`] does once it has committed, see [the guide](guide::jobs).
 //! * [`Clock`]: where the time comes from; [`ManualClock`] stands still until it is moved.
 //! * [`Plan`]: what a deploy would change, before it is done.
+//! * [`Rule`]: what the code of a [`Diagnostic`] stands for; [`Engine::check`] looks through a folder, errors and lints.
 //! * [`Durability`]: when a call returns: when its data is on disk, or before.
 //! * *Schedule*: `every` or `cron` at file level, a job at each of its slots; [`Engine::schedules`] lists them.
 //! * [`Budget`]: what one call may use: time, steps, sizes, documents.
@@ -105,7 +106,7 @@ pub use limit::{
 };
 pub use outcome::{Outcome, Refusal, RefusalKind};
 pub use release::{Release, ReleaseFile};
-pub use script::{Arguments, Budget, CancelHandle, Level, LogLine, Parameter, ParameterKind, Procedure};
+pub use script::{Arguments, Budget, CancelHandle, Level, LogLine, Parameter, ParameterKind, Procedure, Rule};
 #[cfg(feature = "smtp")]
 pub use smtp::{InvalidMail, InvalidSmtp, SmtpSettings, SmtpTls};
 pub use store::{Batch, Bytes, Direction, MemoryStore, Pair, Range, Store, StoreError, Write};

@@ -31,7 +31,12 @@ impl Drawer {
             Severity::Warning => miette::Severity::Warning,
         };
         let excerpt = Excerpt::of(fault.position.as_ref(), fault.source_line.as_deref());
-        self.draw(&Drawn { message: &fault.message, severity, hint: fault.hint.as_deref(), excerpt })
+        let message = match fault.severity {
+            Severity::Error => fault.message.clone(),
+            // By its code a comment allows it.
+            Severity::Warning => format!("{} [{}]", fault.message, fault.code),
+        };
+        self.draw(&Drawn { message: &message, severity, hint: fault.hint.as_deref(), excerpt })
     }
 
     /// An error that is about a place in a file; none when it is about something else.

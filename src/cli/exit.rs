@@ -46,6 +46,11 @@ pub(crate) struct NotFoundError(pub(crate) String);
 #[error("{0}")]
 pub(crate) struct StoreMissingError(pub(crate) String);
 
+/// Warnings where the user wants none.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub(crate) struct WarningsDeniedError(pub(crate) String);
+
 /// Shorthand for a usage error.
 pub(crate) fn usage(message: impl Into<String>) -> anyhow::Error {
     UsageError(message.into()).into()
@@ -99,6 +104,9 @@ impl Exit {
             }
             if cause.is::<StoreMissingError>() {
                 return Exit::Store;
+            }
+            if cause.is::<WarningsDeniedError>() {
+                return Exit::Failed;
             }
             // Who reads our output may stop reading: `tollgate find users | head`.
             if cause.downcast_ref::<std::io::Error>().is_some_and(|e| e.kind() == std::io::ErrorKind::BrokenPipe) {

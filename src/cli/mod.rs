@@ -27,6 +27,7 @@ mod progress;
 mod record;
 mod release;
 mod repl;
+mod rules;
 mod steps;
 mod sweep;
 mod test;
@@ -63,7 +64,7 @@ enum Command {
     Explain(explain::Explain),
     /// Try procedures and limits at a prompt, or run a session from stdin.
     Repl(repl::Repl),
-    /// Compile procedures without a store: every error and warning at once.
+    /// Compile and lint procedures without a store: every error and warning at once.
     Check(check::Check),
     /// Run script tests, each against a fresh store and a clock that stands still.
     Test(test::Test),
@@ -101,6 +102,25 @@ struct Folder {
     /// Folder of procedures [default: that of --scripts, else scripts/ where it exists, else the current folder].
     #[arg(value_name = "DIR")]
     dir: Option<std::path::PathBuf>,
+}
+
+/// Whether what the lints tell of stops a command.
+#[derive(Args)]
+struct Strictness {
+    /// Fail with exit code 7 where there are warnings; comments allow single ones.
+    #[arg(long, env = "TOLLGATE_DENY_WARNINGS", value_parser = FalseyValueParser::new())]
+    deny_warnings: bool,
+}
+
+impl Strictness {
+    /// Errors: there are warnings, and the user wants none; `then` says what comes of it.
+    fn judge(&self, warnings: usize, then: &str) -> anyhow::Result<()> {
+        if self.deny_warnings && warnings > 0 {
+            let found = format::count(warnings, "warning");
+            return Err(exit::WarningsDeniedError(format!("{found} with --deny-warnings: {then}")).into());
+        }
+        Ok(())
+    }
 }
 
 impl Invocation {

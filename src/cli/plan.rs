@@ -6,17 +6,18 @@ use tollgate::{
     BucketMove, BucketsPlan, Change, CollectionPlan, Engine, LimitPlan, Plan, ProcedurePlan, SettingPlan, Value,
 };
 
-use super::Folder;
 use super::console::Console;
 use super::exit::Exit;
-use super::format;
 use super::place::Place;
+use super::{Folder, Strictness, check, format};
 
 /// Shows what a deploy of a folder would change, and who gains or loses tokens by it. Nothing is written.
 #[derive(Args)]
 pub(crate) struct PlanOf {
     #[command(flatten)]
     folder: Folder,
+    #[command(flatten)]
+    strictness: Strictness,
 }
 
 impl PlanOf {
@@ -30,6 +31,7 @@ impl PlanOf {
             }
         };
         let plan = engine.plan(&folder)?;
+        let warned = check::warn(&folder, console)?;
         if console.json {
             console.record(&plan)?;
         } else {
@@ -38,6 +40,7 @@ impl PlanOf {
             }
         }
         engine.close()?;
+        self.strictness.judge(warned, "a deploy would store nothing")?;
         Ok(Exit::Returned)
     }
 }

@@ -67,6 +67,7 @@ impl OutcomeRecord {
         let code = match Exit::of_error(error) {
             Exit::NotFound => "not_found",
             Exit::Store => "storage",
+            Exit::Failed => "warnings",
             _ => "usage",
         };
         OutcomeRecord::of_fault(code, &format!("{error:#}"))

@@ -5,17 +5,18 @@ use clap::Args;
 use serde::Serialize;
 use tollgate::Release;
 
-use super::Folder;
 use super::console::Console;
 use super::exit::Exit;
-use super::format;
 use super::place::{Need, Place};
+use super::{Folder, Strictness, check, format};
 
 /// Stores the procedures of a folder as the next release. Nothing is stored when one does not compile.
 #[derive(Args)]
 pub(crate) struct Deploy {
     #[command(flatten)]
     folder: Folder,
+    #[command(flatten)]
+    strictness: Strictness,
 }
 
 /// Lists the stored releases, the newest first.
@@ -44,9 +45,11 @@ struct ReleaseRecord<'a> {
 impl Deploy {
     pub(crate) fn run(self, place: &Place, console: &mut Console) -> Result<Exit> {
         let folder = place.folder(self.folder.dir.as_deref())?;
+        // Before the store is opened: what is refused makes none.
+        let warned = check::warn(&folder, console)?;
+        self.strictness.judge(warned, "nothing is deployed")?;
         let engine = place.open(Need::Store)?;
         let release = engine.deploy(&folder)?;
-        engine.warnings().iter().for_each(|warning| console.diagnostic(warning));
         print(&release, true, console)?;
         engine.close()?;
         Ok(Exit::Returned)

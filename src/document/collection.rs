@@ -179,7 +179,6 @@ impl Collection {
     }
 
     /// The collection as if all that is declared were ready: for checks without a store.
-    #[cfg(test)]
     pub(crate) fn declared(spec: &CollectionSpec) -> Result<Collection, DataError> {
         spec.check()?;
         let indexes = spec.indexes.iter().map(|spec| StoredIndex { spec: spec.clone(), state: IndexState::Ready });

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::document::error::DocumentError;
-use crate::error::Error;
+use crate::error::{Diagnostic, Error};
 use crate::release::{self, Release, ReleaseFile};
 use crate::script::{Budget, Handlers, Natives, Program, SourceFile};
 use crate::time::Timestamp;
@@ -89,6 +89,30 @@ impl Engine {
         self.load_files(files.clone(), None)?;
         *self.inner.source.lock() = Source::Files(files);
         Ok(())
+    }
+
+    /// Looks through the procedures of a folder without loading them: every error and warning, by position.
+    ///
+    /// They are compiled with the functions and the budget of this engine. What the codes stand for is told by
+    /// [`Rule`](crate::Rule). Errors: [`Error::NotFound`], when there is no such folder.
+    ///
+    /// ```
+    /// use tollgate::{Engine, Severity};
+    /// let engine = Engine::builder().memory().open()?;
+    /// let found = engine.check("scripts")?;
+    /// assert!(found.iter().all(|fault| fault.severity == Severity::Warning));
+    /// # Ok::<(), tollgate::Error>(())
+    /// ```
+    pub fn check(&self, folder: impl AsRef<Path>) -> Result<Vec<Diagnostic>, Error> {
+        let found = read_folder(folder.as_ref()).and_then(|files| {
+            let program = Program::compile(files, &self.inner.natives, &self.inner.budget).map_err(Error::Compile)?;
+            schedule::check(&program, &self.inner.actions)?;
+            Ok(program.warnings().to_vec())
+        });
+        match found {
+            Err(Error::Compile(faults)) => Ok(faults),
+            other => other,
+        }
     }
 
     /// Stores the procedures of a folder as the next release, and loads it.

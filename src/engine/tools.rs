@@ -109,7 +109,16 @@ impl Engine {
         self.inner.loaded.load().release
     }
 
-    /// What a person should look at in the loaded files.
+    /// What a person should look at in the loaded files, by position: what the lints tell of and no comment allows.
+    ///
+    /// ```
+    /// let engine = tollgate::Engine::builder()
+    ///     .memory()
+    ///     .source("a.rhai", r#"const API = fixed_window("api", 9, "1m"); fn f(user) { API.take(user); true }"#)
+    ///     .open()?;
+    /// assert_eq!(engine.warnings()[0].code, "dropped_decision");
+    /// # Ok::<(), tollgate::Error>(())
+    /// ```
     pub fn warnings(&self) -> Vec<Diagnostic> {
         self.inner.loaded.load().program.warnings().to_vec()
     }

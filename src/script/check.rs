@@ -317,27 +317,3 @@ fn declares(expr: &Expr) -> bool {
         _ => false,
     }
 }
-
-/// Calls that spend tokens.
-const SPENDING: [&str; 6] = ["take", "take_all", "enforce", "enforce_all", "charge", "reserve"];
-
-/// Warns where an `abort` can follow a take: the abort undoes the take too, so the attempt is not counted.
-pub(super) fn abort_after_take(file: &SourceFile, function: &str, body: &AST, out: &mut Vec<Diagnostic>) {
-    let mut spent = false;
-    body.walk(&mut |path: &[ASTNode]| {
-        let call = match path.last() {
-            Some(ASTNode::Expr(Expr::FnCall(call, position) | Expr::MethodCall(call, position))) => (call, *position),
-            Some(ASTNode::Stmt(Stmt::FnCall(call, position))) => (call, *position),
-            _ => return true,
-        };
-        if SPENDING.contains(&call.0.name.as_str()) {
-            spent = true;
-        } else if spent && call.0.name == "abort" {
-            let message =
-                format!("this `abort` undoes the take before it in `{function}`, so the attempt is not counted");
-            let hint = "use `deny` to refuse and keep what was spent";
-            out.push(hinted(warning(file, call.1, "abort_after_take", message), Some(hint)));
-        }
-        true
-    });
-}

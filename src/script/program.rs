@@ -1,8 +1,8 @@
 //! A program: all procedure files of a folder, compiled together, immutable and shared.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use rhai::{AST, ASTNode, Dynamic, Engine, Expr, FnPtr, ImmutableString, Module, Scope, Shared, Stmt, StmtBlock};
 
@@ -16,6 +16,7 @@ use super::failure;
 use super::fingerprint::{Part, PartKind};
 use super::gather::{self, DeclaredCollection, DeclaredLimit, DeclaredSchedule};
 use super::known::Known;
+use super::lint;
 use super::natives::Natives;
 use super::procedure::{self, Procedure, Signatures};
 use super::rename::{self, Renaming};
@@ -41,7 +42,12 @@ pub(crate) struct Program {
     files: Vec<SourceFile>,
     functions: HashMap<String, usize>,
     parts: Vec<Part>,
-    warnings: Vec<Diagnostic>,
+    /// The files as they were parsed first, for the lints.
+    parsed: Vec<AST>,
+    /// What the compiler told of.
+    doubts: Vec<Diagnostic>,
+    /// What a person should look at, once somebody asked.
+    warnings: OnceLock<Vec<Diagnostic>>,
     budget: Budget,
 }
 
@@ -125,19 +131,19 @@ impl Program {
                 parts.push(Part { file: number, name: definition.name.clone(), is });
                 library.set_script_fn(definition.clone());
                 let single = check::alone(definition);
-                check::abort_after_take(one.file, rename::written(&definition.name), &single, &mut faults);
                 if of_file.get(definition.name.as_str()) == Some(&number) {
                     bodies.insert(definition.name.to_string(), compiled(definition, &single, one.file));
                 }
             }
         }
         if errors(&faults) > 0 {
+            let parsed: Vec<(&SourceFile, &AST)> = surveyed.iter().map(|one| (one.file, &one.ast)).collect();
+            let mut faults = lint::lint(&parsed, None, &faults);
             // Of a place that is wrong beyond doubt, no doubt need be told too.
             let wrong = |one: &Diagnostic| one.severity == Severity::Error;
             let places: BTreeSet<Option<Position>> =
                 faults.iter().filter(|fault| wrong(fault)).map(|fault| fault.position.clone()).collect();
             faults.retain(|fault| wrong(fault) || !places.contains(&fault.position));
-            faults.sort_by(|a, b| a.position.cmp(&b.position));
             return Err(faults);
         }
 
@@ -164,8 +170,10 @@ impl Program {
             schedules,
             functions,
             parts,
+            parsed: surveyed.into_iter().map(|one| one.ast).collect(),
             files,
-            warnings: faults,
+            doubts: faults,
+            warnings: OnceLock::new(),
             budget: budget.clone(),
         })
     }
@@ -210,9 +218,23 @@ impl Program {
         sandbox::host_names()
     }
 
-    /// What a person should look at.
+    /// What a person should look at, by position. It is found out when it is asked for first.
     pub(crate) fn warnings(&self) -> &[Diagnostic] {
-        &self.warnings
+        self.warnings.get_or_init(|| {
+            // All files were parsed, else there were no program.
+            let parsed: Vec<(&SourceFile, &AST)> = self.files.iter().zip(&self.parsed).collect();
+            let constants = self.parts.iter().filter_map(|part| match &part.is {
+                PartKind::Constant(value, place) => Some((part.file, part.name.clone(), value.clone(), *place)),
+                PartKind::Function(_) => None,
+            });
+            let declared = lint::Declared {
+                constants: constants.collect(),
+                limits: &self.limits,
+                collections: &self.collections,
+                procedures: &self.procedures,
+            };
+            lint::lint(&parsed, Some(&declared), &self.doubts)
+        })
     }
 
     /// The files, in the order they were given.

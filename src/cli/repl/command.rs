@@ -64,7 +64,7 @@ pub(super) fn run(desk: &mut Desk, dot: Dot, console: &mut Console) -> Result<Op
                 Source::Folder(folder) => desk.engine.load_dir(folder)?,
                 Source::Release => desk.engine.reload()?,
             }
-            desk.engine.warnings().iter().for_each(|warning| console.diagnostic(warning));
+            super::warn(&desk.engine, console);
             None
         }
         Dot::Set(setting, wanted) => {

@@ -21,7 +21,7 @@ use std::time::Duration;
 use anyhow::Result;
 use clap::Args;
 use clap::builder::FalseyValueParser;
-use tollgate::{Budget, EngineBuilder, Timestamp, parse_duration};
+use tollgate::{Budget, Engine, EngineBuilder, Timestamp, parse_duration};
 
 use super::argument;
 use super::console::Console;
@@ -64,7 +64,7 @@ impl Repl {
             }
         };
         let (engine, source) = place.open_with(Need::Procedures, &set)?;
-        engine.warnings().iter().for_each(|warning| console.diagnostic(warning));
+        warn(&engine, console);
         let interactive = std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
         // A session that nobody sits at is read by programs.
         console.json |= !interactive;
@@ -84,4 +84,11 @@ impl Repl {
         desk.engine.close()?;
         Ok(exit)
     }
+}
+
+/// Shows what a person should look at in the loaded files. What no procedure uses, the prompt may.
+fn warn(engine: &Engine, console: &Console) {
+    let mut warnings = engine.warnings();
+    warnings.retain(|warning| !["unused_limit", "unused_collection"].contains(&warning.code));
+    warnings.iter().for_each(|warning| console.diagnostic(warning));
 }
