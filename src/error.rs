@@ -112,7 +112,7 @@ pub struct Frame {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Diagnostic {
-    /// Stable text for programs, such as `syntax`, `duplicate_procedure`, `bad_limit`.
+    /// Stable text for programs, such as `syntax`, `duplicate_procedure`, `bad_limit`; [`Rule`](crate::Rule) explains it.
     pub code: &'static str,
     /// Whether it stops the load.
     pub severity: Severity,

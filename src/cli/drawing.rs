@@ -173,6 +173,14 @@ mod tests {
     }
 
     #[test]
+    fn a_warning_shows_the_code_that_allows_it() {
+        let text = "fn f(k) { fixed_window(\"l\", 1, \"1m\").take(k); 1 }";
+        let engine = Engine::builder().memory().source("a.rhai", text).open().unwrap();
+        let drawn = Drawer::new(false, false).diagnostic(&engine.warnings()[0]);
+        assert!(drawn.contains("[dropped_decision]\n   ,-[a.rhai:1:37]"), "{drawn}");
+    }
+
+    #[test]
     fn the_end_of_a_line_has_a_place_too() {
         let drawn = Drawer::new(false, true).error(&error("fn f() { 3")).unwrap();
         assert!(drawn.contains(" 1 │ fn f() { 3\n   ·           ▲\n"), "{drawn}");

@@ -6,6 +6,7 @@ use rhai::{LexError, ParseError, ParseErrorType};
 
 use crate::error::{Diagnostic, Position, Severity};
 
+use super::lint::Rule;
 use super::source::SourceFile;
 
 /// A fault at a place of a file.
@@ -15,6 +16,7 @@ pub(super) fn at(
     code: &'static str,
     message: impl Into<String>,
 ) -> Diagnostic {
+    debug_assert!(Rule::of(code).is_some(), "no rule explains the code {code}");
     let position = position(&file.path, place);
     let source_line = position.as_ref().and_then(|at| file.line(at.line)).map(str::to_owned);
     Diagnostic { code, severity: Severity::Error, message: message.into(), position, source_line, hint: None }

@@ -24,7 +24,7 @@ const DECIDING: [&str; 5] = ["acquire", "peek", "peek_all", "renew", "release"];
 const FORGIVING: [&str; 2] = ["reset", "refund"];
 
 /// Expressions and statements looked at for one function; beyond it nothing more is told of.
-const MOST_STEPS: usize = 50_000;
+const MOST_STEPS: usize = 200_000;
 /// Closures within closures that are followed.
 const MOST_DEPTH: usize = 16;
 /// Runs of a loop's body after which nothing new is waited for.
@@ -59,6 +59,8 @@ struct Walk<'a> {
     returned: State,
     /// The states in which the innermost loop is left.
     left: State,
+    /// The states in which the innermost `attempt` is left by a `deny`, which keeps what was spent.
+    denied: State,
     /// The states in which the innermost `try` is left by a throw; none outside of any.
     thrown: Option<State>,
     /// The block that is run.
@@ -78,6 +80,7 @@ impl<'a> Walk<'a> {
             aborts: false,
             returned: State::nowhere(),
             left: State::nowhere(),
+            denied: State::nowhere(),
             thrown: None,
             block: 0,
             steps: 0,
@@ -395,7 +398,10 @@ impl<'a> Walk<'a> {
                 }
                 *state = State::nowhere();
             }
-            "deny" => *state = State::nowhere(),
+            "deny" => {
+                let ended = std::mem::replace(state, State::nowhere());
+                self.denied = std::mem::replace(&mut self.denied, State::nowhere()).join(ended);
+            }
             _ => {}
         }
         told
@@ -473,7 +479,9 @@ impl<'a> Walk<'a> {
             inside.set_fact(parameter, Fact::Plain);
         }
         let (aborts, thrown) = (self.aborts, self.thrown.take());
+        let denied = std::mem::replace(&mut self.denied, State::nowhere());
         let end = self.inside(closure, inside);
+        let end = end.join(std::mem::replace(&mut self.denied, denied));
         (self.aborts, self.thrown) = (aborts, thrown);
         if end.reachable && !end.spent.is_empty() {
             state.spend(position, None, self.block);

@@ -13,6 +13,8 @@ mod errors;
 mod file;
 mod flow;
 mod lints;
+#[cfg(test)]
+mod model;
 
 mod rule;
 mod state;

@@ -4,6 +4,9 @@ use std::collections::BTreeMap;
 
 use rhai::{ImmutableString, Position};
 
+/// The takes that a state remembers: more would say nothing new, and make long functions slow.
+const MOST_TAKES: usize = 16;
+
 /// What a value tells of takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fact {
@@ -89,7 +92,9 @@ impl State {
     /// Notes a take.
     pub(super) fn spend(&mut self, position: Position, limit: Option<ImmutableString>, block: usize) {
         let (line, column) = (position.line().unwrap_or(0), position.position().unwrap_or(0));
-        self.spent.insert((line, column), Take { line, limit, block });
+        if self.spent.len() < MOST_TAKES {
+            self.spent.insert((line, column), Take { line, limit, block });
+        }
     }
 
     /// The state where a limit has refused: the take spent nothing, and what others spent is given up on purpose.
@@ -113,7 +118,11 @@ impl State {
             let fact = self.fact(&name).or(other.fact(&name));
             self.set_fact(&name, fact);
         }
-        self.spent.extend(other.spent);
+        for (place, take) in other.spent {
+            if self.spent.len() < MOST_TAKES {
+                self.spent.entry(place).or_insert(take);
+            }
+        }
         self
     }
 }

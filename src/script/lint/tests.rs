@@ -40,6 +40,17 @@ fn each_rule_is_raised_by_its_bad_example_and_not_by_its_good_one() {
 }
 
 #[test]
+fn a_comment_before_its_line_silences_each_lint() {
+    for rule in Rule::all().filter(|rule| rule.may_be_allowed()) {
+        let told = of(rule.bad);
+        let line: usize = told[0].split(' ').next().unwrap().parse().unwrap();
+        let mut lines: Vec<String> = rule.bad.lines().map(str::to_owned).collect();
+        lines.insert(line - 1, format!("// allow({}): because", rule.code));
+        assert_eq!(of(&lines.join("\n")), Vec::<String>::new(), "{}", rule.code);
+    }
+}
+
+#[test]
 fn rules_have_codes_of_their_own_and_explain_themselves() {
     let mut codes: Vec<&str> = Rule::all().map(|rule| rule.code).collect();
     let all = codes.len();
