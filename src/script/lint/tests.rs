@@ -79,6 +79,7 @@ fn an_abort_that_undoes_a_take_is_told_of() {
         "[1, 2].for_each(|n| A.charge(k, n));\nabort(\"no\");",
         "try { A.enforce(k); insert(\"a\", #{}); } catch {\nabort(\"no\"); }",
         "attempt(|| A.enforce(k));\nabort(\"no\");",
+        "attempt(|| { A.enforce(k); deny(\"no\") });\nabort(\"no\");",
         "let v = take_all([[A, k], [B, k]]); if v.allowed && x {\nabort(\"no\"); } v.remaining",
         "A.with(#{ rate: 9 }).enforce(k);\nabort(\"no\");",
     ] {
