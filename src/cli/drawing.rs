@@ -177,7 +177,7 @@ mod tests {
         let text = "fn f(k) { fixed_window(\"l\", 1, \"1m\").take(k); 1 }";
         let engine = Engine::builder().memory().source("a.rhai", text).open().unwrap();
         let drawn = Drawer::new(false, false).diagnostic(&engine.warnings()[0]);
-        assert!(drawn.contains("[dropped_decision]\n   ,-[a.rhai:1:37]"), "{drawn}");
+        assert!(drawn.contains("[dropped_decision]\n   ,-[a.rhai:1:38]"), "{drawn}");
     }
 
     #[test]
