@@ -127,7 +127,7 @@ impl Desk {
             return Err(usage("a transaction is open: commit it or roll it back first".to_owned()));
         }
         let (engine, source) = (self.opener)(path)?;
-        engine.warnings().iter().for_each(|warning| console.diagnostic(warning));
+        super::warn(&engine, console);
         let left = std::mem::replace(&mut self.engine, engine);
         self.source = source;
         self.session = self.engine.session();

@@ -181,6 +181,17 @@ fn add(email) { insert(\"users\", #{ email: email }) }
 ",
     ),
     lint(
+        "declaration_in_function",
+        "a declaration inside of a function",
+        "Collections, indexes and schedules are declared when a file is loaded; in a call it is an error.",
+        "fn tidy() { every(\"1h\", \"tidy\") }
+",
+        "every(\"1h\", \"tidy\");
+
+fn tidy() { () }
+",
+    ),
+    lint(
         "unknown_allow",
         "a comment that allows what is no lint",
         "`// allow(CODE): why` stands behind the line that it is about, or alone on the line before it; `//! allow(CODE): why` holds \
